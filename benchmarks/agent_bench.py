@@ -41,7 +41,7 @@ from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.turn import open_journal
 from fireswarm.wiring.model import make_mind
@@ -123,7 +123,7 @@ async def with_log(mind: Mind, folder: Path) -> int:
     return conclusion.turns
 
 
-async def leased(swarm: Swarm, number: int) -> HeldLease:
+async def leased(swarm: SwarmParts, number: int) -> HeldLease:
     """A task of its own, claimed: this is not part of a turn."""
     spec = TaskSpec(objective=f"add up {number}", assigned_to="scout", session_hash="bench", fresh_key=str(number))
     await swarm.board.submit(spec)
@@ -131,7 +131,7 @@ async def leased(swarm: Swarm, number: int) -> HeldLease:
     return held
 
 
-async def with_journal(mind: Mind, swarm: Swarm, held: HeldLease) -> int:
+async def with_journal(mind: Mind, swarm: SwarmParts, held: HeldLease) -> int:
     journal = await open_journal(held, swarm)
     conclusion = await think(mind, assignment(swarm.workdir), JournalRecorder(journal, mind.redact))
     await swarm.board.settle(held, Done(), journal.closing(RunStatus.COMPLETED, conclusion.answer, None, None))

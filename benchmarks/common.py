@@ -15,18 +15,19 @@ from typing import Any
 
 import anyio
 
-from fireswarm import wiring
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import Settings
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.settings.packaged import packaged_path
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
+from fireswarm.wiring.swarm import INDEXES_FILE, open_parts
 
 SUBMITTERS = 50
 
 
 @contextlib.asynccontextmanager
-async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[Swarm]:
+async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[SwarmParts]:
     """A swarm on a fresh store file: in this process, or over gRPC from another one."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings.model_validate({"root": folder, "worker": {"concurrency": 20, **worker}})
@@ -35,7 +36,7 @@ async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[
                 address = await stack.enter_async_context(served(Path(folder)))
                 store = settings.store.model_copy(update={"uri": f"firelite://{address}"})
                 settings = settings.model_copy(update={"store": store})
-            swarm = await stack.enter_async_context(wiring.open_swarm(settings))
+            swarm = await stack.enter_async_context(open_parts(settings))
             cards = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in swarm.roles}
             yield replace(swarm, roles=cards)
 
@@ -43,7 +44,7 @@ async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[
 @contextlib.asynccontextmanager
 async def served(folder: Path) -> AsyncGenerator[str]:
     """Serve a store file from a process of its own; yields host:port."""
-    indexes = str(wiring.packaged_path(wiring.INDEXES_FILE))
+    indexes = str(packaged_path(INDEXES_FILE))
     command = [sys.executable, "-m", "fireswarm.cli", "store", "serve", "--port", "0"]
     async with await anyio.open_process(
         [*command, "--data", str(folder / "store.db"), "--indexes", indexes], stderr=None
@@ -59,7 +60,7 @@ async def served(folder: Path) -> AsyncGenerator[str]:
             await process.wait()
 
 
-async def submit_noops(swarm: Swarm, count: int, *, role: str = "scout", tag: str = "") -> float:
+async def submit_noops(swarm: SwarmParts, count: int, *, role: str = "scout", tag: str = "") -> float:
     """Submit *count* no-op tasks, fifty at a time; returns the seconds it took."""
     started = time.perf_counter()
     numbers = iter(range(count))
@@ -78,7 +79,7 @@ async def submit_noops(swarm: Swarm, count: int, *, role: str = "scout", tag: st
 
 
 @contextlib.asynccontextmanager
-async def workers(swarm: Swarm, count: int = 1, role: str = "scout") -> AsyncGenerator[list[Worker]]:
+async def workers(swarm: SwarmParts, count: int = 1, role: str = "scout") -> AsyncGenerator[list[Worker]]:
     """Run workers inside the block."""
     running = [Worker(swarm, role, f"{role}-{number}") for number in range(count)]
     async with anyio.create_task_group() as group:

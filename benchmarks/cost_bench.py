@@ -15,10 +15,11 @@ from benchmarks.common import benchmark_kit, drained, emit, submit_noops, worker
 from firelite.database import Database
 from firelite.query.index_definitions import IndexSet
 from firelite.wire.inprocess import connect
-from fireswarm import wiring
 from fireswarm.clocks import VirtualClock
 from fireswarm.settings import Settings
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.firestore.store import FirestoreStore
+from fireswarm.wiring.swarm import INDEXES_FILE, make_parts
 
 TASKS = 1_000
 DAY_SECONDS = 86_400.0
@@ -39,10 +40,10 @@ async def per_task() -> dict[str, float]:
 async def idle_day() -> dict[str, int]:
     """Five roles with nothing to do, from midnight to midnight."""
     clock = VirtualClock(turns=40)
-    indexes = IndexSet.load(wiring.packaged_path(wiring.INDEXES_FILE))
+    indexes = IndexSet.load(packaged_path(INDEXES_FILE))
     with Database.open(None, indexes=indexes, clock=clock.nanoseconds) as database:
         store = FirestoreStore(connect(database), clock)
-        swarm = wiring.make_swarm(Settings(), store, clock)
+        swarm = make_parts(Settings(), store, clock)
         async with contextlib.AsyncExitStack() as stack:
             for role in sorted(swarm.roles):
                 await stack.enter_async_context(workers(swarm, 1, role))

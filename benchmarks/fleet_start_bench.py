@@ -20,10 +20,10 @@ import anyio
 import psutil
 
 from benchmarks.common import emit
-from fireswarm import wiring
 from fireswarm.processes.startup import loop_options
 from fireswarm.settings import load_settings
 from fireswarm.swarm.worker.supervisor import Supervisor
+from fireswarm.wiring.swarm import serving
 from tests.support.fleet import ROLES, lay_out
 
 ROUNDS = 3
@@ -55,7 +55,7 @@ async def start(root: Path, forks: bool) -> dict[str, float]:
     """Start a fleet in *root*, kill one process, and stop. Returns seconds and megabytes."""
     lay_out(root, {"idle": "def run(request):\n    return None\n"}, settings={})
     settings = load_settings(root, environment={})
-    async with wiring.serving(settings) as uri:
+    async with serving(settings) as uri:
         fleet = Supervisor.plan(
             dict.fromkeys(ROLES, 1),
             arguments=["--root", str(root), "--store", uri],

@@ -19,12 +19,12 @@ import anyio
 import psutil
 
 from benchmarks.common import emit
-from fireswarm import wiring
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.processes.startup import loop_options
 from fireswarm.settings import load_settings
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
+from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import lay_out, swarm_up
 
 LEASE_SECONDS = 5.0
@@ -49,7 +49,7 @@ SETTINGS = {
 }
 
 
-async def recover(swarm: Swarm, number: int, kind: signal.Signals) -> float:
+async def recover(swarm: SwarmParts, number: int, kind: signal.Signals) -> float:
     """Signal the holder of a fresh task; seconds until its next epoch was claimed."""
     while await idle_agents(swarm) < SCOUTS:
         await anyio.sleep(0.1)
@@ -66,13 +66,13 @@ async def recover(swarm: Swarm, number: int, kind: signal.Signals) -> float:
     return (lease.claimed_at - sent).total_seconds()
 
 
-async def idle_agents(swarm: Swarm) -> int:
+async def idle_agents(swarm: SwarmParts) -> int:
     """Scouts that run and wait for work: the one killed in the last round is back."""
     found = await swarm.heartbeats.latest()
     return sum(status.status is AgentState.IDLE and psutil.pid_exists(status.pid) for status in found)
 
 
-async def holder_pid(swarm: Swarm, task_id: str, *, epoch: int) -> int:
+async def holder_pid(swarm: SwarmParts, task_id: str, *, epoch: int) -> int:
     """Wait until *epoch* of the task is held; the pid of the process that holds it."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -95,7 +95,7 @@ async def main() -> None:
         with swarm_up(root, "--roles=scout", f"--replicas=scout={SCOUTS}"):
             while "FIRESTORE_EMULATOR_HOST" not in (root / "up.log").read_text():
                 await anyio.sleep(0.05)
-            async with wiring.open_swarm(load_settings(root, environment={})) as swarm:
+            async with open_parts(load_settings(root, environment={})) as swarm:
                 for kind in (signal.SIGKILL, signal.SIGTERM):
                     took = [await recover(swarm, number, kind) for number in range(ROUNDS)]
                     figures[f"{kind.name.lower()}_seconds"] = {

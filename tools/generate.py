@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,20 @@ def generated() -> Iterator[tuple[Path, str]]:
         schema = model.model_json_schema(mode="serialization")
         yield ROOT / "schemas" / f"{name}.json", json.dumps(schema, indent=2, sort_keys=True) + "\n"
     yield ROOT / "src" / "fireswarm" / "skills" / "routing" / STEMMED, stem_thesaurus()
+    yield ROOT / "src" / "fireswarm" / "__init__.pyi", public_names()
     yield ROOT / "schemas" / "openapi.json", json.dumps(reference.openapi(), indent=2) + "\n"
     yield from reference.documents()
     yield ROOT / prose.COUNTS, prose.lowered()  # last, since it reads the pages
+
+
+def public_names() -> str:
+    """Return the stub of the package: its public names, for type checkers."""
+    package = import_module("fireswarm")  # its stub hides the table
+    lines = ['"""Public names. Generated from ``__init__.py`` by ``make generate``."""', ""]
+    lines += [f"from fireswarm import {name} as {name}" for name in package.MODULES]
+    for module, names in package.NAMES.items():
+        lines += [f"from fireswarm.{module} import {name} as {name}" for name in names]
+    return "\n".join([*lines, "", "__all__: list[str]", ""])
 
 
 def indexes() -> dict[str, Any]:

@@ -13,6 +13,7 @@ import housemap
 
 from fireswarm.api.application import make_application
 from fireswarm.api.session import ApiSession
+from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind.states import TRANSITIONS
 from fireswarm.redaction import Redactor
@@ -20,7 +21,6 @@ from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
 from fireswarm.settings.model_limits import MODEL_LIMITS, UNKNOWN
 from fireswarm.settings.providers import DEFAULT_MODELS
 from fireswarm.settings.sample import Key, keys
-from fireswarm.swarm.swarm import Swarm
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"(<!-- generated: ([\w.-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)

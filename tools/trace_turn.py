@@ -22,9 +22,9 @@ import anyio
 import fireswarm
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring import open_swarm
+from fireswarm.wiring.swarm import open_parts
 
 SOURCE = str(Path(fireswarm.__file__).parent)
 LEFT_OUT = ("storage/", "contracts/", "settings/", "redaction/", "processes/startup.py")
@@ -94,14 +94,14 @@ async def trace_task(folder: Path) -> Trace:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     settings = load_settings(folder, overrides={"store.uri": "memory"})
-    async with open_swarm(settings) as swarm:
+    async with open_parts(settings) as swarm:
         await _work(swarm, "the first")
         trace = Trace()
         await _work(swarm, "the second", trace)
     return trace
 
 
-async def _work(swarm: Swarm, objective: str, trace: Trace | None = None) -> None:
+async def _work(swarm: SwarmParts, objective: str, trace: Trace | None = None) -> None:
     claimer = swarm.board.claimer("librarian", "librarian-1")
     spec = TaskSpec(objective=objective, assigned_to="librarian", session_hash=swarm.settings.session)
     task_id = (await swarm.board.submit(spec)).task.task_id

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 import pytest
 
 if TYPE_CHECKING:
+    from fireswarm.client import Swarm
     from fireswarm.clocks import VirtualClock
     from fireswarm.skills.functions import FunctionSkill
-    from fireswarm.swarm.swarm import Swarm
 
 
 class OpenSwarm(Protocol):
@@ -43,8 +43,8 @@ def local_swarm(virtual_clock: VirtualClock) -> OpenSwarm:
     def open_local(
         roles: Mapping[str, Sequence[FunctionSkill | str]] | None = None,
     ) -> AbstractAsyncContextManager[Swarm]:
+        from fireswarm.client import Swarm
         from fireswarm.settings import load_settings
-        from fireswarm.swarm.swarm import Swarm
 
         settings = load_settings(Path.cwd(), environment={}, overrides={"worker.think": "never"})
         return Swarm.local(roles, settings=settings, clock=virtual_clock)

@@ -14,14 +14,14 @@ import anyio
 import psutil
 import pytest
 
-from fireswarm import wiring
 from fireswarm.contracts.ports import Query, Snapshot
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
+from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import GRAPH, lay_out, role_processes, swarm_up, until, with_signal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
@@ -59,7 +59,7 @@ async def test_all_tasks_are_done_once_despite_a_kill_every_two_seconds(tmp_path
     replicas = [f"--replicas={role}=2" for role in ("architect", "executor", "memory", "predictor", "scout")]
     with swarm_up(tmp_path, *replicas) as up:
         await until(lambda: _served(tmp_path), seconds=30, what="serving the store")
-        async with wiring.open_swarm(load_settings(tmp_path, environment={})) as core:
+        async with open_parts(load_settings(tmp_path, environment={})) as core:
             context = {"evidence": str(evidence), "count": TASKS}
             spec = TaskSpec(
                 objective="diamond",
@@ -81,7 +81,7 @@ async def _served(root: Path) -> bool:
     return "FIRESTORE_EMULATOR_HOST" in (root / "up.log").read_text()
 
 
-async def _wreak_havoc(core: Swarm, up: psutil.Process, root_id: str, rng: random.Random) -> int:
+async def _wreak_havoc(core: SwarmParts, up: psutil.Process, root_id: str, rng: random.Random) -> int:
     """Kill a role process every two seconds and stop another past its lease, until the objective is done."""
     kills = 0
     finished = anyio.Event()
@@ -116,7 +116,7 @@ async def _wreak_havoc(core: Swarm, up: psutil.Process, root_id: str, rng: rando
     return kills
 
 
-async def _check_documents(core: Swarm, tasks: list[Task], evidence: Path) -> None:
+async def _check_documents(core: SwarmParts, tasks: list[Task], evidence: Path) -> None:
     assert len(tasks) == TASKS + 1
     assert {task.status for task in tasks} == {TaskStatus.DONE}
     executions = _executions(evidence)
@@ -138,7 +138,7 @@ def _check_settled_once(task: Task, by_epoch: dict[int, Snapshot]) -> None:
     assert rest <= {"timeout", "error"}, f"{task.plan_key}: a lost epoch ended as {rest}"
 
 
-async def _check_steps(core: Swarm, task: Task, runs: list[Snapshot], executed: list[float]) -> None:
+async def _check_steps(core: SwarmParts, task: Task, runs: list[Snapshot], executed: list[float]) -> None:
     finished: dict[str, datetime] = {}
     for run in runs:
         for event in await read_events(core.store, run):

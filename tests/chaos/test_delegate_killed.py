@@ -17,13 +17,13 @@ import anyio
 import pytest
 import yaml
 
-from fireswarm import wiring
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskSpec, TaskStatus
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
+from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import environment, until, with_signal
 from tests.support.processes import Process, free_port, reachable
 from tests.support.providers import FakeProviders, Received, Reply
@@ -89,7 +89,7 @@ class Scene:
     store: Process
     roles: dict[str, Process]
     host: str
-    swarm: Swarm
+    swarm: SwarmParts
     root_id: str = ""
 
     async def submit(self, objective: str) -> None:
@@ -151,7 +151,7 @@ async def scene(root: Path) -> AsyncGenerator[Scene]:
             store.ensure(root)
             await until(lambda: reachable(host), seconds=30, what="serving the store")
             with mock.patch.dict(os.environ, target):
-                async with wiring.open_swarm(load_settings(root, environment=env)) as swarm:
+                async with open_parts(load_settings(root, environment=env)) as swarm:
                     yield Scene(root, models, server, store, roles, host, swarm)
         finally:
             server.release.set()

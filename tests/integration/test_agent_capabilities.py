@@ -17,8 +17,8 @@ from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.runs.sinks.files import read_events
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.wiring import packaged_path
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,8 @@ from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.wiring import packaged_path
 
 pytestmark = pytest.mark.anyio
 

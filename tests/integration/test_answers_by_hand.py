@@ -12,7 +12,7 @@ import pytest
 from fireswarm.contracts.ports import Update
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from tests.support.swarm import SwarmRig
 from tests.support.talking import one_turn, open_talking
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def talking(tmp_path: Path) -> AsyncIterator[tuple[SwarmRig, Swarm]]:
+async def talking(tmp_path: Path) -> AsyncIterator[tuple[SwarmRig, SwarmParts]]:
     async with open_talking(tmp_path) as opened:
         yield opened
 
@@ -30,14 +30,14 @@ async def edit(swarm: SwarmRig, task: Task, **fields: Any) -> None:
     await swarm.store.commit([Update(task_path(task.task_id), fields)])
 
 
-async def asked(swarm: SwarmRig, core: Swarm, **fields: Any) -> Task:
+async def asked(swarm: SwarmRig, core: SwarmParts, **fields: Any) -> Task:
     await swarm.submit(skill="survey", **fields)
     task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.INPUT_REQUIRED
     return task
 
 
-async def test_answers_written_with_status_queued_resume_the_task(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_answers_written_with_status_queued_resume_the_task(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     task = await asked(swarm, core)
     await edit(swarm, task, answers={"where": "north"}, status="queued")
@@ -60,7 +60,7 @@ async def test_answers_written_with_status_queued_resume_the_task(talking: tuple
     ],
 )
 async def test_invalid_answers_cost_no_turn_and_are_explained_in_the_summary(
-    written: dict[str, Any], told: str, talking: tuple[SwarmRig, Swarm]
+    written: dict[str, Any], told: str, talking: tuple[SwarmRig, SwarmParts]
 ) -> None:
     swarm, core = talking
     task = await asked(swarm, core)
@@ -76,7 +76,7 @@ async def test_invalid_answers_cost_no_turn_and_are_explained_in_the_summary(
     assert [question.name for question in task.questions] == ["depth"]
 
 
-async def test_invalid_answer_can_be_corrected_with_the_answer_command(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_invalid_answer_can_be_corrected_with_the_answer_command(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     task = await asked(swarm, core)
     await edit(swarm, task, answers={"where": "east"}, status="queued")
@@ -86,7 +86,7 @@ async def test_invalid_answer_can_be_corrected_with_the_answer_command(talking: 
 
 
 async def test_answers_that_are_not_a_map_dead_letter_the_task_until_corrected(
-    talking: tuple[SwarmRig, Swarm],
+    talking: tuple[SwarmRig, SwarmParts],
 ) -> None:
     swarm, core = talking
     task = await asked(swarm, core)
@@ -101,7 +101,7 @@ async def test_answers_that_are_not_a_map_dead_letter_the_task_until_corrected(
 
 
 async def test_broken_answer_schema_blocks_its_task_but_not_the_role(
-    talking: tuple[SwarmRig, Swarm],
+    talking: tuple[SwarmRig, SwarmParts],
 ) -> None:
     swarm, core = talking
     task = await asked(swarm, core)
@@ -112,7 +112,7 @@ async def test_broken_answer_schema_blocks_its_task_but_not_the_role(
     assert "is not a valid JSON Schema" in (await swarm.task(task.task_id)).summary
 
 
-async def test_a_retry_after_the_deadline_asks_again_without_a_turn(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_a_retry_after_the_deadline_asks_again_without_a_turn(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     task = await asked(swarm, core, deadline=swarm.clock.now() + timedelta(seconds=60))
     await swarm.clock.advance(61)

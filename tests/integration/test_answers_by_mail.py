@@ -17,7 +17,7 @@ from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import PolicyRefused
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import message_path
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.swarm.worker import answers_by_mail, mail
 from tests.support.swarm import SwarmRig
@@ -245,7 +245,7 @@ async def test_helper_without_permission_to_answer_fails(role: str, session: str
 # ── permissions ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def under(swarm: SwarmRig, **answers: tuple[str, ...]) -> Swarm:
+def under(swarm: SwarmRig, **answers: tuple[str, ...]) -> SwarmParts:
     policy = swarm.core.mailbox.policy.model_copy(update={"answers": answers})
     return replace(swarm.core, mailbox=replace(swarm.core.mailbox, policy=policy))
 

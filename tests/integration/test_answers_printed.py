@@ -10,7 +10,6 @@ import anyio
 import pytest
 from rich.console import Console
 
-from fireswarm import wiring
 from fireswarm.cli.shared.options import console as standard_output
 from fireswarm.cli.watch.answer import print_answer
 from fireswarm.contracts.ports import Create
@@ -20,7 +19,8 @@ from fireswarm.contracts.swarm.outcome import Done, Handoff
 from fireswarm.contracts.swarm.task import TaskResult, TaskSpec
 from fireswarm.settings import load_settings
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
+from fireswarm.wiring.swarm import open_parts
 from tests.integration.test_cli import swarm
 
 HOSTILE = "see [/foo] and [bold]this[/bold] and :smile: in a[0]"
@@ -28,7 +28,7 @@ LONG = "\n".join(f"{number}. item {number} of a long answer" for number in range
 FACT = {"type": "fact", "bucket": HOSTILE, "key": HOSTILE, "value": HOSTILE, "session_hash": "default"}
 
 
-async def claim(opened: Swarm, role: str) -> HeldLease:
+async def claim(opened: SwarmParts, role: str) -> HeldLease:
     [held] = await opened.board.claimer(role, f"{role}-1").claim(1)
     return held
 
@@ -37,7 +37,7 @@ def finished(root: Path, summary: str, content: str = "", **fields: Any) -> str:
     """Store a finished task with a child, a run and a fact. With *content* or *fields*, it has an answer artifact."""
 
     async def work() -> str:
-        async with wiring.open_swarm(load_settings(root, overrides={"store.uri": "embedded"})) as opened:
+        async with open_parts(load_settings(root, overrides={"store.uri": "embedded"})) as opened:
             spec = TaskSpec(objective=HOSTILE, assigned_to="architect", session_hash=opened.settings.session)
             task = (await opened.board.submit(spec)).task
             planned = PlannedTask(key="look", assigned_to="scout", objective=HOSTILE)

@@ -22,8 +22,8 @@ from fireswarm.errors import InvalidInput, PolicyRefused, StaleAnswer
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.skills.routing.router import Router
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.mailbox import Mailbox
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker import answers_by_mail, mail
 from tests.integration.test_answers_by_mail import new, outcome
 from tests.integration.test_thinking import (
@@ -65,7 +65,7 @@ class Model:
         return decide(act("finish", answer=told(request).strip().removeprefix("refused: ")))
 
 
-def thinking(swarm: SwarmRig, model: Any, folder: Path, **settings: Any) -> Swarm:
+def thinking(swarm: SwarmRig, model: Any, folder: Path, **settings: Any) -> SwarmParts:
     return thinking_swarm(swarm, model, folder, **(ASKS | settings))
 
 

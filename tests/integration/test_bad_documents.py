@@ -10,12 +10,12 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
-from fireswarm import wiring
 from fireswarm.contracts.ports import Create, Delete, Merge
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
+from fireswarm.wiring.swarm import open_parts
 from tests.integration.test_cli import swarm as command
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, work_message, working
@@ -47,7 +47,7 @@ def test_list_commands_skip_the_unreadable_document_and_report_it(
     tmp_path: Path, words: tuple[str, ...], told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def prepare() -> str:
-        async with wiring.open_swarm(load_settings(tmp_path, environment={})) as core:
+        async with open_parts(load_settings(tmp_path, environment={})) as core:
             spec = TaskSpec(objective="look around", assigned_to="scout", session_hash="s1")
             task = (await core.board.submit(spec)).task
             await spoil(core.store, core.clock.now())
@@ -183,7 +183,7 @@ def test_doctor_lists_tasks_that_no_agent_will_touch(tmp_path: Path) -> None:
     }
 
     async def prepare() -> None:
-        async with wiring.open_swarm(load_settings(tmp_path, environment={})) as core:
+        async with open_parts(load_settings(tmp_path, environment={})) as core:
             await core.store.commit([Create(f"agent_tasks/{name}", data) for name, data in tasks.items()])
 
     anyio.run(prepare)

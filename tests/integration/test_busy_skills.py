@@ -9,12 +9,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fireswarm import wiring
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
+from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import lay_out
 
 pytestmark = pytest.mark.anyio
@@ -34,10 +34,10 @@ def run(request):
 
 
 @asynccontextmanager
-async def busy_swarm(root: Path) -> AsyncGenerator[tuple[Swarm, Worker]]:
+async def busy_swarm(root: Path) -> AsyncGenerator[tuple[SwarmParts, Worker]]:
     settings = {"leases": {"lease_seconds": LEASE_SECONDS}, "worker": {"heartbeat_working_seconds": 0.2}}
     lay_out(root, {"busy": BUSY}, settings={**settings, "store": {"uri": "memory"}})
-    async with wiring.open_swarm(load_settings(root, environment={})) as core:
+    async with open_parts(load_settings(root, environment={})) as core:
         worker = Worker(core, "scout", "scout-1")
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
@@ -45,12 +45,12 @@ async def busy_swarm(root: Path) -> AsyncGenerator[tuple[Swarm, Worker]]:
             worker.stop()
 
 
-async def submit(core: Swarm, seconds: float) -> str:
+async def submit(core: SwarmParts, seconds: float) -> str:
     spec = TaskSpec(objective="be busy", assigned_to="scout", session_hash="s", context={"seconds": seconds})
     return (await core.board.submit(spec)).task.task_id
 
 
-async def until(core: Swarm, task_id: str, status: TaskStatus) -> Task:
+async def until(core: SwarmParts, task_id: str, status: TaskStatus) -> Task:
     async with core.store.listen(queries.chain(task_id)) as snapshots:
         async for _ in snapshots:
             task = await core.board.get(task_id)

@@ -22,12 +22,12 @@ import anyio.to_thread
 import psutil
 import pytest
 
-from fireswarm import wiring
 from fireswarm.cli import swarm_command as main
 from fireswarm.contracts.ports import Create, Update
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import load_settings
-from fireswarm.wiring import packaged_path
+from fireswarm.settings.packaged import packaged_path
+from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import environment, lay_out, role_processes, swarm_up, until
 
 ECHO = """
@@ -134,7 +134,7 @@ def test_submitting_the_same_task_twice_creates_it_once(root: Path) -> None:
 
 @pytest.mark.anyio
 async def test_canceling_names_the_tasks_that_go_on(root: Path) -> None:
-    async with wiring.open_swarm(load_settings(root, {})) as swarm_:
+    async with open_parts(load_settings(root, {})) as swarm_:
         parent, child = [
             (await swarm_.board.submit(TaskSpec(objective=name, assigned_to="scout", session_hash="s"))).task.task_id
             for name in ("parent", "child")
@@ -298,7 +298,10 @@ def test_doctor_says_how_the_model_is_reached_or_what_is_missing(model: str, sai
         (("submit", "x", "--role", "pilot"), "there is no role 'pilot'"),
         (("submit", "", "--role", "scout"), "objective"),
         (("submit", "x", "--path", "/nowhere"), "--path /nowhere does not exist"),
-        (("submit", "x", "--role", "scout", "--after", "ghost"), "ghost, which does not exist"),
+        (
+            ("submit", "x", "--role", "scout", "--after", "ghost"),
+            "ghost, and session default has no such task",
+        ),
         (("submit", "x", "--role", "scout", "--context", "novalue"), "is not key=value"),
         (("submit", "x", "--role", "scout", "--skill", "ghost"), "there is no skill 'ghost'; leave it out"),
         (("submit", "x", "--pipeline", "ghost"), "there is no pipeline 'ghost'; there is node"),

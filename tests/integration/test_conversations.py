@@ -19,15 +19,15 @@ from firelite.wire.server import Server
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import CONTEXTS
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring import packaged_path
 from tests.support.fleet import environment, until
 from tests.support.postgres import postgres
 from tests.support.swarm import SwarmRig, open_test_swarm
@@ -39,7 +39,7 @@ DAY_SECONDS = 86_400.0
 
 
 @pytest.fixture
-async def talking(tmp_path: Path) -> AsyncIterator[tuple[SwarmRig, Swarm]]:
+async def talking(tmp_path: Path) -> AsyncIterator[tuple[SwarmRig, SwarmParts]]:
     async with open_talking(tmp_path) as opened:
         yield opened
 
@@ -48,7 +48,7 @@ async def context_of(swarm: SwarmRig, task: Task) -> Any:
     return await DocumentConversations(swarm.store, swarm.clock).load(task.task_id)
 
 
-async def test_skill_asks_two_questions_and_finishes(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_skill_asks_two_questions_and_finishes(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     await swarm.submit(skill="survey")
     task = await one_turn(swarm, core)
@@ -73,7 +73,7 @@ async def test_skill_asks_two_questions_and_finishes(talking: tuple[SwarmRig, Sw
     assert raw["session_hash"] == "s1"
 
 
-async def test_state_not_allowed_by_the_contract_fails_the_gate(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_state_not_allowed_by_the_contract_fails_the_gate(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     await swarm.submit(skill="forbidden", context={"depth": 1})
     task = await one_turn(swarm, core)
@@ -82,7 +82,7 @@ async def test_state_not_allowed_by_the_contract_fails_the_gate(talking: tuple[S
     assert await context_of(swarm, task) is None
 
 
-async def test_task_is_escalated_after_its_last_allowed_turn(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_task_is_escalated_after_its_last_allowed_turn(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     await swarm.submit(skill="endless")
     for turn in (1, 2, 3):
@@ -93,7 +93,7 @@ async def test_task_is_escalated_after_its_last_allowed_turn(talking: tuple[Swar
     assert task.status_reason is StatusReason.ESCALATED and "max_turns (3)" in task.summary
 
 
-async def test_paused_task_resumes_after_its_pause(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_paused_task_resumes_after_its_pause(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     await swarm.submit(skill="resting", context={"depth": 1})
     task = await one_turn(swarm, core)
@@ -104,7 +104,7 @@ async def test_paused_task_resumes_after_its_pause(talking: tuple[SwarmRig, Swar
     assert task.result is not None and task.result.summary == "rested, paused"
 
 
-async def test_delegating_skill_resumes_with_the_result_of_its_child(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_delegating_skill_resumes_with_the_result_of_its_child(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     await swarm.submit(skill="delegates", context={"depth": 1})
     task = await one_turn(swarm, core)
@@ -114,7 +114,7 @@ async def test_delegating_skill_resumes_with_the_result_of_its_child(talking: tu
     assert task.result is not None and task.result.summary == "nothing to do, done, turn 2"
 
 
-async def test_invalid_inputs_never_reach_the_skill(talking: tuple[SwarmRig, Swarm], tmp_path: Path) -> None:
+async def test_invalid_inputs_never_reach_the_skill(talking: tuple[SwarmRig, SwarmParts], tmp_path: Path) -> None:
     swarm, core = talking
     await swarm.submit(skill="survey", context={"depth": "deep", "log": str(tmp_path / "log")})
     task = await one_turn(swarm, core)
@@ -122,7 +122,7 @@ async def test_invalid_inputs_never_reach_the_skill(talking: tuple[SwarmRig, Swa
     assert not (tmp_path / "log").exists()
 
 
-async def test_tasks_of_one_session_share_a_named_conversation(talking: tuple[SwarmRig, Swarm]) -> None:
+async def test_tasks_of_one_session_share_a_named_conversation(talking: tuple[SwarmRig, SwarmParts]) -> None:
     swarm, core = talking
     shared = {"context_id": "garden", "where": "south", "depth": 3}
     await swarm.submit("first", skill="survey", context=shared)
@@ -138,7 +138,7 @@ async def test_tasks_of_one_session_share_a_named_conversation(talking: tuple[Sw
 
 
 async def test_shared_conversation_admits_one_turn_at_a_time(
-    talking: tuple[SwarmRig, Swarm],
+    talking: tuple[SwarmRig, SwarmParts],
 ) -> None:
     swarm, core = talking
     for name in ("zero", "one", "two"):
@@ -246,7 +246,7 @@ async def _dying(
         return made < kill_at
 
 
-async def _to_the_end(swarm: SwarmRig, core: Swarm, task_id: str) -> Task:
+async def _to_the_end(swarm: SwarmRig, core: SwarmParts, task_id: str) -> Task:
     for _ in range(12):
         task = await swarm.task(task_id)
         if task.status.terminal:
@@ -258,7 +258,7 @@ async def _to_the_end(swarm: SwarmRig, core: Swarm, task_id: str) -> Task:
     return await swarm.task(task_id)
 
 
-async def _go_on(swarm: SwarmRig, core: Swarm, task: Task) -> None:
+async def _go_on(swarm: SwarmRig, core: SwarmParts, task: Task) -> None:
     match task.status_reason:
         case StatusReason.INPUT_REQUIRED:
             given = {"where": "north", "depth": 7}

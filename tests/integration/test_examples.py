@@ -23,7 +23,6 @@ import pytest
 from tools.commands import EXAMPLES, LONG
 from tools.events import EVENTS
 
-from fireswarm import wiring
 from fireswarm.cli import agent_command, swarm_command
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Question
@@ -35,6 +34,7 @@ from fireswarm.mind.gate import command_call
 from fireswarm.runs.sinks.files import read_events
 from fireswarm.settings import load_settings
 from fireswarm.swarm.turn.turn import open_journal
+from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import environment
 
 ROOT = Path(__file__).parents[2]
@@ -182,7 +182,7 @@ def folder(tmp_path: Path) -> Path:
 async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
     """Submit a task, claim it and settle it with *outcome*; return its id."""
     settings = load_settings(folder, environment={})
-    async with wiring.open_swarm(settings) as core:
+    async with open_parts(settings) as core:
         spec = TaskSpec(objective=objective, assigned_to="scout", session_hash="default", skill="noop")
         task = (await core.board.submit(spec)).task
         [held] = await core.board.claimer("scout", "scout-1").claim(1)

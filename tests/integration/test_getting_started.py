@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fireswarm import __version__
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "getting-started.md"
 LAST = "## The swarm with a model"
@@ -64,7 +66,7 @@ def test_every_command_of_the_page_succeeds_in_order(tmp_path: Path) -> None:
         ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, f"{done.stdout[-3_000:]}\n{done.stderr[-3_000:]}"
-    for shown in ("One thing is open: water the basil.", "report:", "swarm 0.1.0"):
+    for shown in ("One thing is open: water the basil.", "report:", f"swarm {__version__}"):
         assert shown in done.stdout, shown
 
 

@@ -10,7 +10,6 @@ import anyio
 import psutil
 import pytest
 
-from fireswarm import wiring
 from fireswarm.contracts.ports import Store
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.runs.sinks.run_reader import read_events
@@ -18,6 +17,7 @@ from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
 from fireswarm.swarm.worker.loop import Worker
+from fireswarm.wiring.swarm import open_parts
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +64,7 @@ async def test_role_calls_the_tool_of_an_mcp_server(tmp_path: Path) -> None:
             "model": {"provider": "scripted", "script": "model.py:answer"},
         }
     )
-    async with wiring.open_swarm(settings, thinks=True) as core:
+    async with open_parts(settings, thinks=True) as core:
         worker = Worker(core, "scout", "scout-1")
         spec = TaskSpec(
             objective="When is it noon in Tokyo, in the list of time zones?", assigned_to="scout", session_hash="s"

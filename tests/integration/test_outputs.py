@@ -18,8 +18,8 @@ from fireswarm.contracts.ports import Update, Write
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Constraints, StatusReason, Task, TaskStatus
 from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.artifacts import find_artifact, read_content
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.outputs import KEPT_DAYS, output_folder, remove_old_outputs
 from tests.integration.test_calling_in_a_swarm import Expert, report
 from tests.integration.test_thinking import Killed, events_of, one_turn, reclaimed, submit, thinking, was_killed
@@ -44,7 +44,7 @@ def files_of(task: Task) -> dict[str, Artifact]:
     return {each.name: each for each in task.result.artifacts if each.name != "answer"}
 
 
-async def text_of(core: Swarm, task: Task, name: str) -> str:
+async def text_of(core: SwarmParts, task: Task, name: str) -> str:
     return (await read_content(core.blobs, find_artifact(task, name))).data.decode()
 
 
@@ -230,7 +230,7 @@ async def test_files_of_a_skill_that_a_model_runs_become_artifacts(swarm: SwarmR
     assert await text_of(core, task, "left.txt") == "left\n"
 
 
-def _with_leaver(core: Swarm, folder: Path) -> Swarm:
+def _with_leaver(core: SwarmParts, folder: Path) -> SwarmParts:
     (folder / "skills" / "leaver" / "scripts").mkdir(parents=True)
     (folder / "skills" / "leaver" / "SKILL.md").write_text(SKILL)
     (folder / "skills" / "leaver" / "scripts" / "run.py").write_text(CODE)

@@ -81,7 +81,7 @@ async def test_two_questions_of_one_decision_get_their_own_answers(swarm: SwarmR
     await submit(swarm, tmp_path)
     for answer in ("yes", "no"):
         waiting = await one_turn(swarm, core)
-        await swarm.core.answer(waiting, {"answer": answer})
+        await swarm.client.answer(waiting, {"answer": answer})
     ended = await one_turn(swarm, core)
     assert ended.result is not None and ended.result.summary == "yes then no"
 
@@ -160,9 +160,9 @@ async def test_late_answer_by_id_is_refused_and_changes_nothing(swarm: SwarmRig)
         with pytest.raises(StaleAnswer, match=f"Open questions: {second.questions[0].id} .confirm."):
             await swarm.board.answer(first.task_id, late)
     with pytest.raises(StaleAnswer):
-        await swarm.core.answer(first, {"confirm": "yes"})
+        await swarm.client.answer(first, {"confirm": "yes"})
     assert await swarm.task(first.task_id) == second
-    answered = await swarm.core.answer(second, {"confirm": "no"})
+    answered = await swarm.client.answer(second, {"confirm": "no"})
     assert (answered.status, answered.answers) == (TaskStatus.QUEUED, {"confirm": "no"})
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fireswarm import wiring
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.swarm.task import Constraints, StatusReason, Task, TaskSpec, TaskStatus
 from fireswarm.errors import SandboxRefused
@@ -20,8 +19,9 @@ from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
+from fireswarm.wiring.swarm import open_parts
 from tests.support.pipeline import DEMO, advised, family, files, shipped_advisor, work
 from tests.support.swarm import SwarmRig
 from tests.unit.skills.test_confined_skill import ATTACKS, HEAD, TAIL, state
@@ -134,7 +134,7 @@ async def test_objective_of_a_hostile_model_changes_nothing(folder: Path, tmp_pa
     (tmp_path / "home").mkdir()
     before = state(folder)
     context: JsonObject = {"path": str(folder), "home": str(tmp_path / "home"), "pids": []}
-    async with wiring.open_swarm(lay_out(tmp_path / "root"), thinks=True) as swarm:
+    async with open_parts(lay_out(tmp_path / "root"), thinks=True) as swarm:
         spec = TaskSpec(
             objective="improve it",
             assigned_to="architect",
@@ -156,7 +156,7 @@ async def test_objective_of_a_hostile_model_changes_nothing(folder: Path, tmp_pa
     assert "has code that may write" in "".join(told["attack"])
 
 
-async def finished(swarm: Swarm, task: Task) -> Task:
+async def finished(swarm: SwarmParts, task: Task) -> Task:
     """Let both roles work until *task* has ended, and return it."""
     workers = [Worker(swarm, role, f"{role}-1") for role in ("architect", "executor")]
     with anyio.fail_after(120):
@@ -172,7 +172,7 @@ async def finished(swarm: Swarm, task: Task) -> Task:
     raise AssertionError("the listener ended")
 
 
-async def steps(swarm: Swarm, task: Task) -> list[str]:
+async def steps(swarm: SwarmParts, task: Task) -> list[str]:
     run = await swarm.store.get(f"agent_runs/{task.run_id(task.epoch)}")
     return [str(event) for event in await read_events(swarm.store, run) if event["type"] == "skill_step_executed"]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fireswarm import wiring
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
+from fireswarm.wiring.swarm import open_parts
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-async def ended(core: Swarm, task_id: str) -> list[Task]:
+async def ended(core: SwarmParts, task_id: str) -> list[Task]:
     """Wait until the root task has ended, and return all tasks of its objective."""
     async with core.store.listen(queries.chain(task_id)) as snapshots:
         async for found in snapshots:
@@ -75,7 +75,7 @@ async def test_five_roles_with_a_model_produce_a_report(workspace: Path) -> None
             "model": {"provider": "scripted", "script": "model.py:answer"},
         }
     )
-    async with wiring.open_swarm(settings, thinks=True) as core:
+    async with open_parts(settings, thinks=True) as core:
         workers = [Worker(core, role, f"{role}-1") for role in core.roles]
         spec = TaskSpec(
             objective="Report on this codebase: what is in it, and which files are most likely to cause trouble next",

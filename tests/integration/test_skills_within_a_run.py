@@ -11,7 +11,7 @@ import pytest
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking, told
 from tests.support.swarm import SwarmRig
 from tests.support.talking import SKILLS, lay_out_skills
@@ -31,7 +31,7 @@ def run(request):
 """
 
 
-def with_conversing_skills(swarm: SwarmRig, script: Any, folder: Path) -> Swarm:
+def with_conversing_skills(swarm: SwarmRig, script: Any, folder: Path) -> SwarmParts:
     lay_out_skills(folder)
     card = folder / "skills" / "resting" / "SKILL.md"
     head, _, rest = card.read_text().partition("\ninteraction_outcomes:")

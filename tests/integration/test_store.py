@@ -9,7 +9,6 @@ import anyio
 import pytest
 from google.api_core import exceptions as google
 
-from fireswarm import wiring
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Merge, Query, Update, Usage
 from fireswarm.errors import Conflict, FireswarmError, IndexMissing, StoreFull, StoreRejected, StoreUnavailable
 from fireswarm.redaction import Redactor
@@ -17,6 +16,7 @@ from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.firestore.errors import translate
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS, FirestoreStore
+from fireswarm.wiring.swarm import open_parts
 from tests.support.swarm import SwarmRig
 from tests.support.unreliable import time_flows, unreliable
 
@@ -191,7 +191,7 @@ async def test_vendor_error_is_translated_to_a_fireswarm_error(
 
 
 async def test_open_swarm_opens_and_closes_a_store_in_memory() -> None:
-    async with wiring.open_swarm(Settings.model_validate({"store": {"uri": "memory"}})) as core:
+    async with open_parts(Settings.model_validate({"store": {"uri": "memory"}})) as core:
         await core.store.commit([Create("c/a", {"n": 1})])
         assert (await core.store.get("c/a")).data == {"n": 1}
 

@@ -17,11 +17,11 @@ from google.cloud.firestore_v1 import AsyncClient
 
 from firelite.database import Database
 from firelite.wire.server import Server
-from fireswarm import wiring
 from fireswarm.contracts.ports import Create
 from fireswarm.errors import StoreError
 from fireswarm.settings import STORE_TOKEN, Settings, load_settings
 from fireswarm.storage.firestore.channel import close
+from fireswarm.wiring.swarm import open_parts, serving
 from tests.support.fleet import environment
 
 pytestmark = pytest.mark.anyio
@@ -54,7 +54,7 @@ def connect_as(user: int, path: str) -> subprocess.CompletedProcess[str]:
 async def test_another_user_cannot_connect_to_the_store(root: Path, open_folder: bool) -> None:
     if open_folder:
         (root / ".fireswarm").mkdir(mode=0o755)
-    async with wiring.serving(settings_of(root)) as uri:
+    async with serving(settings_of(root)) as uri:
         path = uri.removeprefix("firelite://unix:")
         mine = await anyio.to_thread.run_sync(connect_as, 0, path)
         theirs = await anyio.to_thread.run_sync(connect_as, OTHER_USER, path)
@@ -65,7 +65,7 @@ async def test_another_user_cannot_connect_to_the_store(root: Path, open_folder:
 
 async def test_another_process_of_the_same_user_works_on_the_store(root: Path) -> None:
     settings = settings_of(root)
-    async with wiring.serving(settings) as uri, wiring.open_swarm(settings) as swarm:
+    async with serving(settings) as uri, open_parts(settings) as swarm:
         assert uri == f"firelite://unix:{root}/.fireswarm/store.sock"
         await swarm.store.commit([Create("agent_tasks/one", {"status": "queued"})])
         command = [sys.executable, "-m", "fireswarm.cli", "tasks", "--json", "--root", str(root)]
@@ -78,7 +78,7 @@ async def test_the_socket_of_a_killed_process_is_replaced(root: Path) -> None:
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(root / ".fireswarm" / "store.sock"))
     left.close()
-    async with wiring.serving(settings_of(root)) as uri:
+    async with serving(settings_of(root)) as uri:
         assert (root / ".fireswarm" / "store.sock").is_socket() and uri.endswith("store.sock")
     assert not (root / ".fireswarm" / "store.sock").exists()
 
@@ -86,7 +86,7 @@ async def test_the_socket_of_a_killed_process_is_replaced(root: Path) -> None:
 async def test_a_path_too_long_for_a_socket_is_served_from_another_folder(root: Path) -> None:
     deep = root / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True)
-    async with wiring.serving(settings_of(deep)) as uri, wiring.open_swarm(settings_of(deep)) as swarm:
+    async with serving(settings_of(deep)) as uri, open_parts(settings_of(deep)) as swarm:
         path = Path(uri.removeprefix("firelite://unix:"))
         assert path.parent.stat().st_mode & 0o077 == 0
         assert await swarm.board.list() == []
@@ -94,7 +94,7 @@ async def test_a_path_too_long_for_a_socket_is_served_from_another_folder(root: 
 
 
 async def test_a_port_is_open_to_every_local_client(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with wiring.serving(settings_of(root), port=0) as uri:
+    async with serving(settings_of(root), port=0) as uri:
         monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", uri.removeprefix("firelite://"))
         client = AsyncClient(project="p")
         await client.document("a/b").set({"x": 1})
@@ -114,7 +114,7 @@ async def test_calls_without_the_token_are_refused(monkeypatch: pytest.MonkeyPat
             settings = load_settings(root, environment={"FIRESTORE_EMULATOR_HOST": server.endpoint})
             for token, allowed in (("wrong", False), ("a-secret", True)):
                 monkeypatch.setenv(STORE_TOKEN, token)
-                async with wiring.open_swarm(settings) as swarm:
+                async with open_parts(settings) as swarm:
                     if allowed:
                         assert await swarm.board.list() == []
                         continue
@@ -129,7 +129,7 @@ async def test_opening_a_served_store_leaves_the_environment_as_it_was(
         if before is not None:
             monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", before)
         async with (
-            wiring.serving(settings_of(root)) as uri,
-            wiring.open_swarm(load_settings(root, environment={}, overrides={"store.uri": uri})),
+            serving(settings_of(root)) as uri,
+            open_parts(load_settings(root, environment={}, overrides={"store.uri": uri})),
         ):
             assert os.environ.get("FIRESTORE_EMULATOR_HOST") == before

@@ -7,10 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from fireswarm import wiring
 from fireswarm.errors import StoreUnavailable
 from fireswarm.settings import load_settings
 from fireswarm.wiring import swarm as wiring_swarm
+from fireswarm.wiring.swarm import serving
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ async def test_command_waits_for_another_one_that_ends(tmp_path: Path) -> None:
     opened = anyio.Event()
 
     async def second() -> None:
-        async with wiring.serving(settings) as uri:
+        async with serving(settings) as uri:
             assert uri == f"firelite://unix:{tmp_path}/.fireswarm/store.sock"
             opened.set()
 
@@ -38,5 +38,5 @@ async def test_process_that_keeps_the_file_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(wiring_swarm, "FILE_WAIT_SECONDS", 0.2)
     settings = load_settings(tmp_path, environment={})
     with wiring_swarm.open_database(settings), pytest.raises(StoreUnavailable, match="did not end within 0.2 s"):
-        async with wiring.serving(settings):
+        async with serving(settings):
             pass

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from fireswarm.cli.swarm.tasks import submit_task
+from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
@@ -53,7 +54,7 @@ async def test_waiting_for_a_task_costs_at_most_20_reads_among_60_dead_agents(
                 await swarm.clock.advance(0.1)
 
         group.start_soon(flow)
-        assert await submit_task(operator, spec, wait=True, as_json=False) is TaskStatus.DONE
+        assert await submit_task(Swarm(operator), spec, wait=True, as_json=False) is TaskStatus.DONE
         group.cancel_scope.cancel()
     assert "no scout agent is running" not in capsys.readouterr().err
     assert store.usage.reads <= MOST_READS, store.usage
@@ -62,5 +63,5 @@ async def test_waiting_for_a_task_costs_at_most_20_reads_among_60_dead_agents(
 async def test_role_without_a_running_agent_is_reported(swarm: SwarmRig, capsys: pytest.CaptureFixture[str]) -> None:
     await swarm.store.commit([Merge("mcp_memory/status-x", {"type": "agent_status", "role": "scout", "created_at": 1})])
     spec = TaskSpec(objective="look", assigned_to="scout", session_hash="s1", skill="noop")
-    await submit_task(with_skills(swarm), spec, wait=False, as_json=False)
+    await submit_task(Swarm(with_skills(swarm)), spec, wait=False, as_json=False)
     assert "no scout agent is running: start all roles with `swarm up`" in capsys.readouterr().err

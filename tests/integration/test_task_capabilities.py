@@ -11,7 +11,7 @@ import pytest
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking, told
 from tests.support.swarm import SwarmRig
 
@@ -30,7 +30,7 @@ def names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def offering(core: Swarm, *uses: Any) -> Swarm:
+def offering(core: SwarmParts, *uses: Any) -> SwarmParts:
     """Return a copy of the core whose roles offer *uses* to plans."""
     offers = tuple(CapabilityUse.model_validate(use) for use in uses)
     return replace(core, roles={name: card.model_copy(update={"offers": offers}) for name, card in core.roles.items()})
@@ -84,7 +84,7 @@ def planning(*names: str) -> Any:
     return answer
 
 
-async def part_of(swarm: SwarmRig, core: Swarm, folder: Path) -> Any:
+async def part_of(swarm: SwarmRig, core: SwarmParts, folder: Path) -> Any:
     """Let the architect plan and a scout work on the planned part; return the finished part."""
     await submit(swarm, folder, role="architect")
     planned = await one_turn(swarm, core, role="architect")

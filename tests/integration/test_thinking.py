@@ -19,7 +19,7 @@ from fireswarm.llm.spend import StoreLedger
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.wiring.model import make_mind, prompt_file
@@ -71,7 +71,7 @@ class Model:
         return decide(command, act("read_file", path="log.txt", offset=turn + 1))
 
 
-def thinking(swarm: SwarmRig, script: Any, folder: Path, **settings: Any) -> Swarm:
+def thinking(swarm: SwarmRig, script: Any, folder: Path, **settings: Any) -> SwarmParts:
     """Return the swarm's core with a mind that asks *script*, wired as in a separate process."""
     (folder / "skills" / "counting").mkdir(parents=True, exist_ok=True)
     (folder / "skills" / "counting" / "SKILL.md").write_text(SKILL)
@@ -101,7 +101,7 @@ async def submit(swarm: SwarmRig, folder: Path, **fields: Any) -> Task:
     return await swarm.submit("count the things", context=context, **fields)
 
 
-async def one_turn(swarm: SwarmRig, core: Swarm, agent: str = "agent-a", role: str = "scout") -> Task:
+async def one_turn(swarm: SwarmRig, core: SwarmParts, agent: str = "agent-a", role: str = "scout") -> Task:
     held = await swarm.claim_one(agent, role)
     ending = await run_turn(held, core)
     await swarm.board.settle(held, ending.outcome, ending.writes)

@@ -28,8 +28,8 @@ from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.spending import read_spending
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.recorder import LIVE_SECONDS
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm.wiring.model import make_mind
@@ -56,7 +56,9 @@ def counting(request: ChatRequest) -> ChatResponse:
 counting.tools = False  # pyright: ignore[reportFunctionMemberAccess] - it answers with JSON
 
 
-def thinking(swarm: SwarmRig, folder: Path, script: Any = counting, *, name: str = "tiny-1", **settings: Any) -> Swarm:
+def thinking(
+    swarm: SwarmRig, folder: Path, script: Any = counting, *, name: str = "tiny-1", **settings: Any
+) -> SwarmParts:
     """Return the swarm's core with a mind that asks *script*; prices come from *settings*, if any."""
     (folder / "skills" / "counting").mkdir(parents=True, exist_ok=True)
     (folder / "skills" / "counting" / "SKILL.md").write_text(SKILL)
@@ -73,7 +75,7 @@ async def submit(swarm: SwarmRig, folder: Path, objective: str = "count the thin
     return await swarm.submit(objective, context={"path": str(folder / "space")}, **fields)
 
 
-async def one_turn(swarm: SwarmRig, core: Swarm, role: str = "scout") -> HeldLease:
+async def one_turn(swarm: SwarmRig, core: SwarmParts, role: str = "scout") -> HeldLease:
     held = await swarm.claim_one("agent-a", role)
     ending = await run_turn(held, core)
     await swarm.board.settle(held, ending.outcome, ending.writes)
@@ -200,9 +202,9 @@ async def test_watch_prints_events_and_streamed_text_live(
 
     task = await submit(swarm, tmp_path)
     core = thinking(swarm, tmp_path, Speaking(counting))
-    follower = RunPrinter(swarm.core, task.task_id, screen)
+    follower = RunPrinter(swarm.client, task.task_id, screen)
     async with anyio.create_task_group() as group:
-        group.start_soon(partial(progress.follow, swarm.core, task.task_id, runs=follower))
+        group.start_soon(partial(progress.follow, swarm.client, task.task_id, runs=follower))
         group.start_soon(one_turn, swarm, core)
         await speaks.wait()
         while not heard:
@@ -249,7 +251,7 @@ async def test_watch_prints_only_the_latest_of_the_earlier_runs(swarm: SwarmRig)
         await swarm.board.settle(held, Retry("no"), also)
         await swarm.clock.advance(400)
         await swarm.board.sweep("scout")
-    follower = RunPrinter(swarm.core, task.task_id, screen)
+    follower = RunPrinter(swarm.client, task.task_id, screen)
     for _ in range(2):
         await follower.finish()
     told = [line.rpartition(" ")[2] for line in screen.export_text().splitlines()]
@@ -278,7 +280,7 @@ async def test_show_prints_the_last_events_of_a_long_run(
     screen = recording(monkeypatch, task_view, common)
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, thinking(swarm, tmp_path))
-    seen = await task_view.look(swarm.core, await swarm.task(task.task_id))
+    seen = await task_view.look(swarm.client, await swarm.task(task.task_id))
     task_view.draw(seen, events=3, level="debug")
     shown = screen.export_text().split("events of the last run")[1].strip().splitlines()
     assert f"{len(seen.events) - 3} earlier events" in shown[0]
@@ -292,6 +294,6 @@ async def test_show_prints_the_events_of_a_run_without_a_model(
     screen = recording(monkeypatch, task_view)
     await swarm.submit("x", skill="noop")
     held = await one_turn(swarm, swarm.core)
-    seen = await task_view.look(swarm.core, await swarm.task(held.task.task_id))
+    seen = await task_view.look(swarm.client, await swarm.task(held.task.task_id))
     task_view.draw(seen, events=20, level="info")
     assert "step_finished               skill:noop" in screen.export_text()

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 import fireswarm as fs
-from fireswarm.contracts.llm.response import state_of
-from fireswarm.contracts.skills.conversation import TaskState
 
 pytestmark = pytest.mark.anyio
 
@@ -42,11 +40,11 @@ def folder(tmp_path: Path) -> Path:
 
 async def ended(swarm: fs.Swarm, objective: str, role: str = "architect", **fields: Any) -> fs.Task:
     """Submit an objective and follow it until it cannot move."""
-    task = await swarm.submit(objective, role=role, **fields)
-    async with swarm.events(task) as events:
+    submitted = await swarm.submit(objective, role=role, **fields)
+    async with swarm.events(submitted) as events:
         async for _ in events:
             pass
-    return await swarm.get(task.task_id)
+    return await swarm.get(submitted)
 
 
 async def test_objectives_that_no_plan_fits_are_blocked_and_say_what_they_need(folder: Path) -> None:
@@ -56,8 +54,7 @@ async def test_objectives_that_no_plan_fits_are_blocked_and_say_what_they_need(f
             assert (task.status, task.status_reason) == (fs.TaskStatus.BLOCKED, fs.StatusReason.NEEDS_MODEL), objective
             assert "ANTHROPIC_API_KEY or GEMINI_API_KEY" in task.summary
             assert task.children == ()
-            assert state_of(task.status, task.status_reason) is TaskState.BLOCKED
-            told = await swarm.board.explain(task)
+            told = await swarm.explain(task)
             assert told.endswith(f"`swarm retry {task.task_id[:8]}`.")
 
 
@@ -73,7 +70,7 @@ async def test_objectives_that_a_plan_fits_are_done(folder: Path) -> None:
 async def test_retry_frees_an_objective_that_needs_a_model(folder: Path) -> None:
     async with fs.Swarm.local(settings=KEYLESS) as swarm:
         task = await ended(swarm, UNKNOWN[0], context={"path": str(folder)})
-        assert (await swarm.board.retry(task.task_id)).status is fs.TaskStatus.QUEUED
+        assert (await swarm.retry(task)).status is fs.TaskStatus.QUEUED
 
 
 async def test_best_effort_reports_in_its_first_line_that_nothing_was_answered(folder: Path) -> None:
@@ -84,7 +81,7 @@ async def test_best_effort_reports_in_its_first_line_that_nothing_was_answered(f
         assert task.result is not None
         assert task.result.confidence is not None
         assert task.result.confidence < 0.5
-        report = await swarm.blobs.get(str(task.result.artifacts[0].uri))
+        report = await swarm.parts.blobs.get(str(task.result.artifacts[0].uri))
         assert report.decode().splitlines()[0].startswith("**This report does not answer the objective**")
 
 
@@ -94,7 +91,7 @@ async def test_role_does_not_answer_what_its_code_was_not_asked(role: str, folde
         for objective in (*UNKNOWN, "delete the duplicate files"):
             task = await ended(swarm, objective, role, context={"path": str(folder)})
             assert (task.status, task.status_reason) == (fs.TaskStatus.BLOCKED, fs.StatusReason.NEEDS_MODEL), objective
-            assert any(f"--skill {name}" in task.summary for name in swarm.roles[role].skills)
+            assert any(f"--skill {name}" in task.summary for name in swarm.parts.roles[role].skills)
             assert task.result is None
 
 

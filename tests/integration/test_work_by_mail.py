@@ -9,7 +9,8 @@ import pytest
 from fireswarm.contracts.ports import Create, Merge, Query
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.contracts.swarm.task import Submitted, TaskSpec, TaskStatus
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker import mail, work_by_mail
 from tests.support.swarm import SwarmRig
 from tests.support.working import eventually, with_skills, work_message, working
@@ -125,14 +126,14 @@ async def test_message_without_room_for_a_refusal_is_ended_and_the_next_one_crea
 async def test_error_in_the_code_refuses_one_message_and_the_next_one_creates_work(
     swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check = work_by_mail.check_task
+    submit = work_by_mail.submit_task
 
-    def broken(roles: Any, catalog: Any, inline: Any, spec: Any) -> None:
+    async def broken(parts: SwarmParts, spec: TaskSpec) -> Submitted:
         if spec.objective == "break":
             raise RuntimeError("a defect")
-        check(roles, catalog, inline, spec)
+        return await submit(parts, spec)
 
-    monkeypatch.setattr(work_by_mail, "check_task", broken)
+    monkeypatch.setattr(work_by_mail, "submit_task", broken)
     for message_id, notes in (("m1", "break"), ("m2", "count the words")):
         await swarm.core.mailbox.send(
             work_message(message_id, notes=notes), "architect-1", "scout", sender_role="architect"

@@ -16,8 +16,8 @@ from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.pipelines.files import FILE
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.running.in_child import load_entry
-from fireswarm.wiring import packaged_path
 
 FOLDER = packaged_path("skills") / "code-validate"
 

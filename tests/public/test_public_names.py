@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,11 @@ def test_every_public_name_is_importable() -> None:
     assert set(fs.__all__) - {"__version__"} <= set(dir(fs))
     for name in fs.__all__:
         assert getattr(fs, name) is not None
+
+
+def test_version_is_that_of_the_package_file() -> None:
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert fs.__version__ == project["project"]["version"]
 
 
 def test_unknown_name_raises_attribute_error() -> None:
@@ -122,7 +128,7 @@ async def test_events_of_a_task_are_followed_to_its_end(tmp_path: Path) -> None:
 
 async def test_invalid_submissions_are_refused(tmp_path: Path) -> None:
     async with fs.Swarm.local(roles={"greeter": [say_hello]}, root=tmp_path) as swarm:
-        with pytest.raises(fs.errors.NotFound, match="there is no role 'nobody'"):
+        with pytest.raises(fs.errors.InvalidInput, match="there is no role 'nobody'"):
             await swarm.submit("greet", role="nobody")
         with pytest.raises(fs.errors.InvalidInput, match="priority"):
             await swarm.submit("greet", role="greeter", priority=99)
@@ -153,13 +159,12 @@ async def test_read_only_tasks_run_only_functions_declared_not_to_write(tmp_path
 
 async def test_client_submits_to_a_served_store_and_cancels(tmp_path: Path) -> None:
     async with fs.Swarm.local(roles={"greeter": [say_hello]}, store="embedded", root=tmp_path) as swarm:
-        other = await swarm.submit(
-            "never", role="greeter", depends_on=[(await swarm.submit("x", role="greeter")).task_id]
-        )
+        first = await swarm.submit("x", role="greeter")
+        other = await swarm.submit("never", role="greeter", depends_on=[first.task_id])
         await swarm.wait(other)
     async with fs.Swarm.open("embedded", root=tmp_path) as client:
         task = await client.submit("later", role="scout")
-        assert (await client.get(task.task_id)).status is fs.TaskStatus.QUEUED
+        assert (await client.get(task)).status is fs.TaskStatus.QUEUED
         assert await client.cancel(task) == [task.task_id]
         assert (await client.wait(task)).status is fs.TaskStatus.CANCELED
 
@@ -176,7 +181,7 @@ async def test_virtual_clock_triggers_a_retry(local_swarm: OpenSwarm, virtual_cl
 
     async with local_swarm({"worker": [flaky]}) as swarm:
         task = await swarm.submit("try", role="worker")
-        while (await swarm.get(task.task_id)).status is not fs.TaskStatus.DONE:
+        while (await swarm.get(task)).status is not fs.TaskStatus.DONE:
             await virtual_clock.advance(1)
     assert len(attempts) == 2
 

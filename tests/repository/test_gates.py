@@ -106,6 +106,20 @@ def test_cut_at_a_literal_limit_is_reported(tmp_path: Path) -> None:
     ]
 
 
+def test_face_that_uses_the_board_is_reported(tmp_path: Path) -> None:
+    for place in ("api/routes", "cli", "swarm"):
+        (tmp_path / place).mkdir(parents=True)
+    for name in ("api/routes/tasks.py", "cli/main.py", "swarm/worker.py", "client.py", "testing.py"):
+        (tmp_path / name).write_text(
+            "async def act(swarm):\n    await swarm.get('1')\n    await swarm.parts.board.get('1')\n"
+        )
+    assert [fault.partition(" ")[0] for fault in gates().face_faults(tmp_path)] == [
+        "api/routes/tasks.py:3",
+        "cli/main.py:3",
+        "testing.py:3",
+    ]
+
+
 def test_module_getattr_that_returns_any_is_reported(tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("def __getattr__(name: str) -> Any: ...\n")

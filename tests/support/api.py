@@ -64,7 +64,7 @@ class Api:
 @contextlib.asynccontextmanager
 async def open_api(swarm: SwarmRig, *, secrets: tuple[str, ...] = (), **gate: Any) -> AsyncGenerator[Api]:
     """The API over a swarm, whose session is the one of its settings."""
-    service = ApiSession(swarm.core, Redactor((TOKEN, *secrets)))
+    service = ApiSession(swarm.client, Redactor((TOKEN, *secrets)))
     app = protected_application(service, Access(TOKEN), **gate)
     transport = httpx2.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", headers=HEADERS) as client:
@@ -75,7 +75,7 @@ async def open_api(swarm: SwarmRig, *, secrets: tuple[str, ...] = (), **gate: An
 async def serving(swarm: SwarmRig, access: Access | None = None) -> AsyncGenerator[int]:
     """The API over a swarm as a real server on loopback; gives its port."""
     stop, started = anyio.Event(), anyio.Event()
-    service = ApiSession(swarm.core, Redactor((TOKEN,)))
+    service = ApiSession(swarm.client, Redactor((TOKEN,)))
     with listening_socket("127.0.0.1", 0) as listening:
         async with anyio.create_task_group() as group:
             group.start_soon(serve, service, access or Access(TOKEN), listening, stop, started.set)

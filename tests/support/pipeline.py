@@ -10,12 +10,12 @@ from typing import Any
 
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.build import parse_task
 from fireswarm.storage.documents.queries import chain
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring import packaged_path
 from fireswarm.wiring.model import ADVISOR_FILE, make_mind, prompt_file
 from tests.support.swarm import ROLES, SwarmRig
 
@@ -31,7 +31,7 @@ def shipped_advisor() -> Callable[[Any], dict[str, Any]]:
     return module.answer
 
 
-def advised(swarm: SwarmRig, script: Any | None, **settings: Any) -> Swarm:
+def advised(swarm: SwarmRig, script: Any | None, **settings: Any) -> SwarmParts:
     """The swarm's core with the shipped skills, and an advisor that answers by *script*; None: no model at all."""
     given = swarm.core.settings.model_validate(swarm.core.settings.model_dump() | settings)
     catalog = load_catalog([packaged_path("skills")])
@@ -50,7 +50,7 @@ async def submit(swarm: SwarmRig, source: Path, **context: Any) -> Task:
     )
 
 
-async def one_turn(swarm: SwarmRig, core: Swarm) -> Task | None:
+async def one_turn(swarm: SwarmRig, core: SwarmParts) -> Task | None:
     """Let whoever has something to do work for one turn; None when nobody has."""
     for role in ROLES:
         held = await swarm.claim(f"{role}-1", role)
@@ -61,7 +61,7 @@ async def one_turn(swarm: SwarmRig, core: Swarm) -> Task | None:
     return None
 
 
-async def work(swarm: SwarmRig, core: Swarm, turns: int = 60) -> list[Task]:
+async def work(swarm: SwarmRig, core: SwarmParts, turns: int = 60) -> list[Task]:
     """Work until nobody has anything to do; the tasks of all turns, in order."""
     done: list[Task] = []
     while len(done) < turns and (task := await one_turn(swarm, core)) is not None:

@@ -15,24 +15,26 @@ from google.cloud.firestore import AsyncClient
 from firelite.database import Database
 from firelite.query.index_definitions import IndexSet
 from firelite.wire.inprocess import connect
+from fireswarm.client import Swarm
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.swarm.outcome import Done, Outcome
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task, TaskResult, TaskSpec
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.settings import Settings
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.storage.blobs import FsspecBlobs
 from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.storage.firestore.store import FirestoreStore
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules, HeldLease
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.turn import open_journal
-from fireswarm.wiring import LOCAL_PROJECT, packaged_path
+from fireswarm.wiring.swarm import LOCAL_PROJECT
 
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 
@@ -41,9 +43,13 @@ ROLES = ("architect", "executor", "memory", "predictor", "scout")
 class SwarmRig:
     """The pieces a test works with, and a few verbs that read well."""
 
-    core: Swarm
+    core: SwarmParts
     clock: VirtualClock
     database: Database
+
+    @property
+    def client(self) -> Swarm:
+        return Swarm(self.core)
 
     @property
     def board(self) -> Board:
@@ -106,7 +112,7 @@ async def open_test_swarm(
         store = FirestoreStore(connect(database, LOCAL_PROJECT), clock)
         roles = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in ROLES}
         board = Board(store, clock, frozenset(roles), rules or BoardRules(), random.Random(1))
-        core = Swarm(
+        core = SwarmParts(
             settings=Settings.model_validate({"root": Path(folder), **settings}),
             store=store,
             clock=clock,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
 from tests.support.fleet import lay_out
 from tests.support.swarm import SwarmRig, open_test_swarm
@@ -86,7 +86,7 @@ def lay_out_skills(root: Path) -> None:
 
 
 @asynccontextmanager
-async def open_talking(root: Path) -> AsyncGenerator[tuple[SwarmRig, Swarm]]:
+async def open_talking(root: Path) -> AsyncGenerator[tuple[SwarmRig, SwarmParts]]:
     """A swarm, and its core with the skills that stop and resume."""
     lay_out_skills(root)
     async with open_test_swarm() as swarm:
@@ -94,7 +94,7 @@ async def open_talking(root: Path) -> AsyncGenerator[tuple[SwarmRig, Swarm]]:
         yield swarm, replace(swarm.core, catalog=load_catalog([root / "skills"]), roles=roles)
 
 
-async def one_turn(swarm: SwarmRig, core: Swarm, agent: str = "a") -> Task:
+async def one_turn(swarm: SwarmRig, core: SwarmParts, agent: str = "a") -> Task:
     """Claim a task, have its turn and settle it."""
     held = await swarm.claim_one(agent)
     ending = await run_turn(held, core)

@@ -11,21 +11,21 @@ import anyio
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
-from fireswarm.swarm.swarm import InlineSkill, Swarm, noop
+from fireswarm.swarm.parts import InlineSkill, SwarmParts, noop
 from fireswarm.swarm.worker.loop import Worker
 from tests.support.swarm import SwarmRig
 
 SETTLE_ROUNDS = 400
 
 
-def with_skills(swarm: SwarmRig, **skills: InlineSkill) -> Swarm:
+def with_skills(swarm: SwarmRig, **skills: InlineSkill) -> SwarmParts:
     """The swarm's core with inline skills by name (underscores become hyphens)."""
     named = {name.replace("_", "-"): skill for name, skill in skills.items()}
     return replace(swarm.core, inline={"noop": noop, **named})
 
 
 @contextlib.asynccontextmanager
-async def working(core: Swarm, role: str = "scout", agent: str = "scout-1") -> AsyncGenerator[Worker]:
+async def working(core: SwarmParts, role: str = "scout", agent: str = "scout-1") -> AsyncGenerator[Worker]:
     """Run a worker inside the block; afterwards it has drained and returned."""
     worker = Worker(core, role, agent)
     async with anyio.create_task_group() as group:

@@ -11,7 +11,6 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp
 
-from fireswarm import __version__
 from fireswarm.api import problems
 from fireswarm.api.auth import Access
 from fireswarm.api.idempotency import MAX_KEY_CHARS, METHODS, Once
@@ -21,6 +20,7 @@ from fireswarm.api.request_rules import check_request
 from fireswarm.api.routes import ROUTERS
 from fireswarm.api.session import ApiSession
 from fireswarm.redaction import Redactor
+from fireswarm.version import __version__
 
 OPENAPI_PATH = "/openapi.json"
 DESCRIPTION = """\

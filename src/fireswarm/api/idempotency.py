@@ -19,12 +19,12 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from fireswarm.api.problems import Refusal, methods_at, refusal_of
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import as_utc
 from fireswarm.contracts.ports import Create, Delete, Snapshot, Update
 from fireswarm.errors import Conflict, FireswarmError
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import REQUESTS
-from fireswarm.swarm.swarm import Swarm
 
 KEEP_SECONDS = 24 * 3600.0
 CLAIM_SECONDS = 60.0
@@ -113,27 +113,27 @@ class Once:
         """Store the response, or release the claim. If the store is unreachable, the claim expires by itself."""
         failed = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         try:
-            await self.swarm.store.commit([Delete(path) if failed else Update(path, answer.to_document())])
+            await self.swarm.parts.store.commit([Delete(path) if failed else Update(path, answer.to_document())])
         except FireswarmError as error:
             logger.warning("cannot store the response for its Idempotency-Key: %s", error)
 
     async def _claim(self, key: str, fingerprint: str) -> Snapshot | Response:
         """Return the claim, or the response to send instead."""
         swarm = self.swarm
-        now = swarm.clock.now()
-        path = f"{REQUESTS}/{hashlib.sha256(f'{swarm.settings.session}\n{key}'.encode()).hexdigest()[:40]}"
+        now = swarm.parts.clock.now()
+        path = f"{REQUESTS}/{hashlib.sha256(f'{swarm.session}\n{key}'.encode()).hexdigest()[:40]}"
         fields = {
-            "session_hash": swarm.settings.session,
+            "session_hash": swarm.session,
             "fingerprint": fingerprint,
             "status": 0,
             "claimed_at": now,
             "expires_at": now + timedelta(seconds=KEEP_SECONDS),
         }
         try:
-            await swarm.store.commit([Create(path, fields)])
+            await swarm.parts.store.commit([Create(path, fields)])
             return Snapshot(path, fields)
         except Conflict:
-            snapshot = await swarm.store.get(path)
+            snapshot = await swarm.parts.store.get(path)
         data = snapshot.data or {}
         expired = data and as_utc(data["expires_at"]) <= now
         if data and not expired and data.get("fingerprint") != fingerprint:
@@ -144,7 +144,7 @@ class Once:
         stale = data and as_utc(data["claimed_at"]) + timedelta(seconds=CLAIM_SECONDS) <= now
         if expired or stale:
             try:
-                await swarm.store.commit([Update(path, fields, snapshot.update_time)])
+                await swarm.parts.store.commit([Update(path, fields, snapshot.update_time)])
                 return Snapshot(path, fields)
             except Conflict:
                 pass  # another process has just taken it over: the request is in progress

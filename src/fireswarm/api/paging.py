@@ -13,12 +13,12 @@ from typing import Annotated, Any, cast
 from fastapi import Query as Parameter
 
 from fireswarm.api.models.base import storable
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import as_utc
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_all
-from fireswarm.swarm.swarm import Swarm
 
 Limit = Annotated[int, Parameter(ge=1, le=200, description="longest page", examples=[50])]
 Cursor = Annotated[
@@ -55,8 +55,8 @@ async def read_page[T](
 ) -> PageSlice[T]:
     """Read one page of the session's documents. Raises InvalidInput for a cursor of another list."""
     after = None if cursor is None else _place(cursor, collection)
-    query = queries.page(collection, order, limit + 1, after, session_hash=swarm.settings.session, **filters)
-    snapshots = await swarm.store.query(query)
+    query = queries.page(collection, order, limit + 1, after, session_hash=swarm.session, **filters)
+    snapshots = await swarm.parts.store.query(query)
     items, others = parse_all(snapshots[:limit], parse)
     more = len(snapshots) > limit
     cursor_after = _cursor(snapshots[limit - 1], order) if more else None

@@ -9,11 +9,11 @@ import anyio
 from fastapi import Depends, Path, Request
 
 from fireswarm.api.models.base import Id
+from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import NotFound
 from fireswarm.redaction import Redactor
-from fireswarm.swarm.swarm import Swarm
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class ApiSession:
     @property
     def session(self) -> str:
         """Hash of the served session."""
-        return self.swarm.settings.session
+        return self.swarm.session
 
     async def task(self, task_id: str) -> Task:
         """Return a task of the session. Raises NotFound for any other."""
-        task = await self.swarm.board.get(task_id)
+        task = await self.swarm.get(task_id)
         if task.session_hash != self.session:
             raise NotFound(f"there is no task {task_id}: `GET /v1/tasks` lists the tasks")
         return task

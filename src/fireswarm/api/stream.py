@@ -22,6 +22,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Query, Snapshot
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput
@@ -31,7 +32,6 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, TASKS
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
 from fireswarm.swarm.records.run_follower import RunFollower
-from fireswarm.swarm.swarm import Swarm
 
 BEAT_SECONDS = 15.0
 """Pause between heartbeat comments: proxies close a connection that is silent for a minute or less."""
@@ -98,7 +98,7 @@ class StreamFollower:
         """Follow the runs of the objective, or the newest of the session."""
         self.silent = self.fresh and self.chain is None
         query = self._query_of(RUNS, "started_at", queries.runs_of)
-        self.runs = RunFollower(self.swarm.store, self.swarm.clock, query, self._report)
+        self.runs = RunFollower(self.swarm.parts.store, self.swarm.parts.clock, query, self._report)
 
     async def follow(self) -> None:
         """Emit what happens until canceled; for one objective, until it has ended and all is emitted."""
@@ -112,11 +112,11 @@ class StreamFollower:
         """All of the objective; of a session the newest."""
         if self.chain is not None:
             return of_chain(self.chain)
-        return queries.newest(collection, order, FOLLOWED, session_hash=self.swarm.settings.session)
+        return queries.newest(collection, order, FOLLOWED, session_hash=self.swarm.session)
 
     async def _tasks(self) -> None:
         silent = self.fresh and self.chain is None
-        async with self.swarm.store.listen(self._query_of(TASKS, "updated_at", queries.chain)) as snapshots:
+        async with self.swarm.parts.store.listen(self._query_of(TASKS, "updated_at", queries.chain)) as snapshots:
             async for changed in snapshots:
                 tasks, _ = parse_all(
                     changed, parse_task_snapshot
@@ -161,7 +161,7 @@ class StreamFollower:
 
     async def _run(self, run: Snapshot, *, silent: bool) -> None:
         data, key = run.data or {}, run_key(run.id)
-        if data.get("session_hash") != self.swarm.settings.session:
+        if data.get("session_hash") != self.swarm.session:
             return
         ended = data.get("ended_at") is not None
         sent = self.position.runs.get(key, 0)
@@ -169,7 +169,7 @@ class StreamFollower:
             self.position.runs[key] = ALL
             return
         first = run.path not in self.readers
-        reader = self.readers.setdefault(run.path, RunReader(self.swarm.store))
+        reader = self.readers.setdefault(run.path, RunReader(self.swarm.parts.store))
         events = await reader.news(run)
         number = 0 if first else sent
         for event in events:
@@ -244,7 +244,7 @@ class EventStream(Response):
     async def _beat(self, outbox: MemoryObjectSendStream[str]) -> None:
         async with outbox:
             while True:
-                await self._swarm.clock.sleep(BEAT_SECONDS)
+                await self._swarm.parts.clock.sleep(BEAT_SECONDS)
                 await outbox.send(": beat\n\n")
 
     async def _until_gone(self, receive: Receive, group: TaskGroup) -> None:

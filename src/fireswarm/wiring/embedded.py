@@ -1,4 +1,4 @@
-"""Open a swarm inside a program: as a client, or with its roles in this process."""
+"""Open the parts of a swarm inside a program: for a client, or with its roles in this process."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings, load_settings
 from fireswarm.skills.functions import FunctionSkill
 from fireswarm.skills.packs.catalog import Catalog
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.role import RoleConfig, run
-from fireswarm.wiring.swarm import new_agent_id, open_swarm
+from fireswarm.wiring.swarm import new_agent_id, open_parts
 
 
 @contextlib.asynccontextmanager
 async def open_for_client(
     store: str | None, *, project: str | None, session: str | None, root: Path, settings: Settings | None
-) -> AsyncGenerator[Swarm]:
-    """Open a swarm whose roles run elsewhere; see ``Swarm.open``."""
+) -> AsyncGenerator[SwarmParts]:
+    """Open a swarm whose roles run elsewhere; see ``client.Swarm.open``."""
     uri = store or ("firestore" if project is not None else None)
-    async with open_swarm(_settings(root, settings, uri, project, session)) as swarm:
-        yield swarm
+    async with open_parts(_settings(root, settings, uri, project, session)) as parts:
+        yield parts
 
 
 @contextlib.asynccontextmanager
@@ -43,50 +43,50 @@ async def open_local(
     root: Path,
     settings: Settings | None,
     clock: Clock | None,
-) -> AsyncGenerator[Swarm]:
-    """Open a swarm and run its roles in this process; see ``Swarm.local``."""
+) -> AsyncGenerator[SwarmParts]:
+    """Open a swarm and run its roles in this process; see ``client.Swarm.local``."""
     settings = _settings(root, settings, store, None, session)
     with TemporaryDirectory(prefix="fireswarm-") as scratch:
         if store == "memory":  # delete everything at the end of the block
             blobs = settings.store.model_copy(update={"blobs": f"{scratch}/blobs"})
             settings = settings.model_copy(update={"store": blobs})
-        async with open_swarm(settings, thinks=True, clock=clock) as opened:
-            swarm = replace(opened if roles is None else _with_roles(opened, roles), workdir=Path(scratch) / "work")
-            async with _roles_at_work(swarm, swarm.roles if roles is None else roles):
-                yield swarm
+        async with open_parts(settings, thinks=True, clock=clock) as opened:
+            parts = replace(opened if roles is None else _with_roles(opened, roles), workdir=Path(scratch) / "work")
+            async with _roles_at_work(parts, parts.roles if roles is None else roles):
+                yield parts
 
 
 @contextlib.asynccontextmanager
-async def _roles_at_work(swarm: Swarm, names: Mapping[str, Any]) -> AsyncGenerator[None]:
+async def _roles_at_work(parts: SwarmParts, names: Mapping[str, Any]) -> AsyncGenerator[None]:
     """Run the named roles in this process until the block ends."""
     stop = anyio.Event()
     async with anyio.create_task_group() as group:
         for name in names:
-            group.start_soon(run, RoleConfig(swarm, name, new_agent_id(name), stop))
+            group.start_soon(run, RoleConfig(parts, name, new_agent_id(name), stop))
         try:
             yield
         finally:
             stop.set()
 
 
-def _with_roles(swarm: Swarm, roles: Mapping[str, Sequence[FunctionSkill | str]]) -> Swarm:
-    """Return the swarm with only *roles*, and with the functions among their skills."""
+def _with_roles(parts: SwarmParts, roles: Mapping[str, Sequence[FunctionSkill | str]]) -> SwarmParts:
+    """Return the parts with only *roles*, and with the functions among their skills."""
     functions = {item.name: item for skills in roles.values() for item in skills if isinstance(item, FunctionSkill)}
     catalog = Catalog(
-        {**swarm.catalog.skills, **{name: item.listing() for name, item in functions.items()}},
-        swarm.catalog.left_out,
-        swarm.catalog.warned,
+        {**parts.catalog.skills, **{name: item.listing() for name, item in functions.items()}},
+        parts.catalog.left_out,
+        parts.catalog.warned,
     )
     cards: dict[str, RoleCard] = {}
     for role, skills in roles.items():
         names = tuple(item.name if isinstance(item, FunctionSkill) else catalog.get(item).name for item in skills)
-        cards[role] = _card(role, names, swarm.roles.get(role))
+        cards[role] = _card(role, names, parts.roles.get(role))
     return replace(
-        swarm,
+        parts,
         roles=cards,
         catalog=catalog,
-        board=replace(swarm.board, roles=frozenset(cards)),
-        inline={**swarm.inline, **{name: item.run for name, item in functions.items()}},
+        board=replace(parts.board, roles=frozenset(cards)),
+        inline={**parts.inline, **{name: item.run for name, item in functions.items()}},
     )
 
 
@@ -107,8 +107,8 @@ def _settings(
     overrides = {name: value for name, value in named.items() if value is not None}
     if settings is None:
         return load_settings(root, overrides=overrides)
-    parts = {name.removeprefix("store."): value for name, value in overrides.items() if name != "session"}
-    update: dict[str, Any] = {"store": settings.store.model_copy(update=parts)}
+    of_store = {name.removeprefix("store."): value for name, value in overrides.items() if name != "session"}
+    update: dict[str, Any] = {"store": settings.store.model_copy(update=of_store)}
     if session is not None:
         update["session"] = session
     return settings.model_copy(update=update)

@@ -1,4 +1,4 @@
-"""Open the configured store and build the swarm on it.
+"""Open the configured store and build the parts of the swarm on it.
 
 The embedded store is one file. The first process opens it; every other process reads the address at which that
 process serves it from the file's lock. Google's client and the embedded store are imported on first use: the import
@@ -36,11 +36,11 @@ from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.roles.card import load_roles
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.wiring.conversations import open_contexts
 from fireswarm.wiring.model import (
     ADVISOR_FILE,
@@ -100,10 +100,10 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
     return roles, catalog, policy
 
 
-def make_swarm(
+def make_parts(
     settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, thinks: bool = False
-) -> Swarm:
-    """Build the swarm on an open store. With *thinks*, as role processes need, it has a mind."""
+) -> SwarmParts:
+    """Build the parts of a swarm on an open store; with *thinks*, as role processes need, with a mind."""
     from fireswarm.storage.blobs import FsspecBlobs
 
     roles, catalog, policy = load_swarm(settings)
@@ -119,7 +119,7 @@ def make_swarm(
     ledger = StoreLedger(store, clock, settings.session, uuid.uuid4().hex[:12])
     asks = settings.worker.think == "auto"
     mind = make_mind(settings, catalog, clock, settings.root, store=store, ledger=ledger, asks=asks) if thinks else None
-    return Swarm(
+    return SwarmParts(
         settings=settings,
         store=store,
         clock=clock,
@@ -231,8 +231,10 @@ async def _open_when_free(settings: Settings, nanoseconds: Callable[[], int] | N
 
 
 @contextlib.asynccontextmanager
-async def open_swarm(settings: Settings, *, thinks: bool = False, clock: Clock | None = None) -> AsyncGenerator[Swarm]:
-    """Open the configured store and yield the swarm on it; with *thinks*, with a mind for roles.
+async def open_parts(
+    settings: Settings, *, thinks: bool = False, clock: Clock | None = None
+) -> AsyncGenerator[SwarmParts]:
+    """Open the configured store and yield the swarm's parts on it; with *thinks*, with a mind for roles.
 
     *clock* replaces the clock that follows the store's time. An embedded store then uses it as well.
     """
@@ -243,14 +245,14 @@ async def open_swarm(settings: Settings, *, thinks: bool = False, clock: Clock |
     nanoseconds = clock.nanoseconds if isinstance(clock, VirtualClock) else None
     clock = clock or ServerClock()
     async with open_client(settings, nanoseconds=nanoseconds) as client:
-        swarm = make_swarm(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
+        parts = make_parts(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
         try:
-            yield swarm
+            yield parts
         finally:
-            if swarm.conversations is not None:
-                await swarm.conversations.close()
-            if swarm.mind is not None:
-                await close_model(swarm.mind)
+            if parts.conversations is not None:
+                await parts.conversations.close()
+            if parts.mind is not None:
+                await close_model(parts.mind)
 
 
 @contextlib.asynccontextmanager

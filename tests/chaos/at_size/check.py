@@ -13,7 +13,7 @@ from fireswarm.contracts.ports import Query, Snapshot
 from fireswarm.errors import InvalidInput
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from tests.chaos.at_size.work import SESSION
 
 TOLERANCE_SECONDS = 2.0
@@ -22,7 +22,7 @@ TOLERANCE_SECONDS = 2.0
 LOST_EPOCH = frozenset({"timeout", "error"})
 
 
-async def check(swarm: Swarm, expected: int, evidence: Path) -> dict[str, Any]:
+async def check(swarm: SwarmParts, expected: int, evidence: Path) -> dict[str, Any]:
     """Return the counts of the JSON line; all of ``lost`` to ``poison_in_queue`` must be 0."""
     tasks = await swarm.store.query(Query("agent_tasks", where=(("session_hash", "==", SESSION),)))
     runs: dict[str, list[Snapshot]] = defaultdict(list)
@@ -47,7 +47,7 @@ async def check(swarm: Swarm, expected: int, evidence: Path) -> dict[str, Any]:
     }
 
 
-async def _faults(swarm: Swarm, task: Snapshot, runs: list[Snapshot], started: list[float]) -> Mapping[str, int]:
+async def _faults(swarm: SwarmParts, task: Snapshot, runs: list[Snapshot], started: list[float]) -> Mapping[str, int]:
     data: Any = task.data
     completed = [int(_of(run, "epoch")) for run in runs if _of(run, "status") == "completed"]
     others = {_of(run, "status") for run in runs if int(_of(run, "epoch")) not in completed}
@@ -63,7 +63,7 @@ async def _faults(swarm: Swarm, task: Snapshot, runs: list[Snapshot], started: l
     }
 
 
-async def _finished_at(swarm: Swarm, runs: list[Snapshot]) -> datetime | None:
+async def _finished_at(swarm: SwarmParts, runs: list[Snapshot]) -> datetime | None:
     """Return when the step of the skill that succeeded was journaled as finished, by the store's time."""
     ends = [
         event["ts"]
@@ -87,7 +87,7 @@ def _executions(evidence: Path) -> dict[str, list[float]]:
     return found
 
 
-async def _poison_in_queue(swarm: Swarm) -> int:
+async def _poison_in_queue(swarm: SwarmParts) -> int:
     """Return the number of unreadable documents that agents of a known role would still look at."""
     left = 0
     for snapshot in await swarm.store.query(Query("agent_tasks", where=(("status", "==", "queued"),))):

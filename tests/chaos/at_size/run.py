@@ -20,11 +20,11 @@ import yaml
 from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore_v1 import AsyncClient
 
-from fireswarm import wiring
 from fireswarm.contracts.ports import Query
 from fireswarm.errors import StoreError
 from fireswarm.settings import Settings, load_settings
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
+from fireswarm.wiring.swarm import open_parts
 from tests.chaos.at_size.check import check
 from tests.chaos.at_size.work import EVIDENCE, FAIL_ONCE, SESSION, Seeder
 from tests.support.fleet import GRAPH, lay_out, until
@@ -87,7 +87,7 @@ async def run(plan: Plan, root: Path) -> dict[str, Any]:
 async def _work(
     plan: Plan, settings: Settings, processes: Processes, evidence: Path, rng: random.Random
 ) -> dict[str, Any]:
-    async with wiring.open_swarm(settings) as swarm:
+    async with open_parts(settings) as swarm:
         client = AsyncClient(project="chaos", credentials=AnonymousCredentials())
         seeder = Seeder(swarm, evidence, rng)
         async with anyio.create_task_group() as faults:
@@ -102,7 +102,7 @@ async def _work(
         return dict(seeder.counts) | await check(swarm, plan.tasks, evidence)
 
 
-async def _all_done(swarm: Swarm, tasks: int) -> bool:
+async def _all_done(swarm: SwarmParts, tasks: int) -> bool:
     """Return True if so many tasks are done; False while the store cannot be reached."""
     done = Query("agent_tasks", where=(("session_hash", "==", SESSION), ("status", "==", "done")))
     try:
@@ -113,7 +113,7 @@ async def _all_done(swarm: Swarm, tasks: int) -> bool:
     return count >= tasks
 
 
-async def _settled(swarm: Swarm) -> bool:
+async def _settled(swarm: SwarmParts) -> bool:
     """Return True if no run is open: a stopped process may still hold a lost epoch."""
     for status in ("started", "progress"):
         runs = Query("agent_runs", where=(("session_hash", "==", SESSION), ("status", "==", status)))

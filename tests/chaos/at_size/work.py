@@ -18,7 +18,7 @@ from google.cloud.firestore_v1 import AsyncClient
 from fireswarm.contracts.ports import Create
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import Conflict, StoreError
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from tests.chaos.test_poison_documents import spoil
 from tests.support.fleet import until
 from tests.support.working import work_message
@@ -62,7 +62,7 @@ def run(request):
 class Seeder:
     """Creates work until a number of tasks is reached; ``counts`` says how much of each kind."""
 
-    def __init__(self, swarm: Swarm, evidence: Path, rng: random.Random) -> None:
+    def __init__(self, swarm: SwarmParts, evidence: Path, rng: random.Random) -> None:
         self.swarm = swarm
         self.evidence = str(evidence)
         self.rng = rng

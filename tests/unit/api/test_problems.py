@@ -36,7 +36,7 @@ def test_problem_has_redacted_detail_and_retryable_flag() -> None:
 @pytest.mark.anyio
 async def test_every_field_and_parameter_has_a_description_and_an_example() -> None:
     async with open_test_swarm() as swarm:
-        document = make_application(ApiSession(swarm.core, Redactor())).openapi()
+        document = make_application(ApiSession(swarm.client, Redactor())).openapi()
     missing = [
         f"{name}.{field}"
         for name, schema in document["components"]["schemas"].items()

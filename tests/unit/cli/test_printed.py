@@ -46,7 +46,7 @@ async def stopped(swarm: SwarmRig, printed: Console, outcome: Outcome) -> tuple[
     held = await swarm.claim_one()
     await swarm.settle(held, outcome)
     task = await swarm.task(held.task.task_id)
-    status = await progress.report(swarm.core, task.task_id, [task], 1.0)
+    status = await progress.report(swarm.client, task.task_id, [task], 1.0)
     assert status is TaskStatus.BLOCKED
     assert isinstance(printed.file, io.StringIO)
     return task, printed.file.getvalue()
@@ -98,7 +98,7 @@ async def test_lists_are_printed_with_the_paths_of_all_files(swarm: SwarmRig, pr
     ]
     await swarm.settle(held, Done(TaskResult(summary="made", artifacts=tuple(artifacts))))
     task = await swarm.task(held.task.task_id)
-    assert await progress.report(swarm.core, task.task_id, [task], 1.0) is TaskStatus.DONE
+    assert await progress.report(swarm.client, task.task_id, [task], 1.0) is TaskStatus.DONE
     assert isinstance(printed.file, io.StringIO)
     told = printed.file.getvalue()
     assert "- [ ] water the basil\n- line 0\n" in told

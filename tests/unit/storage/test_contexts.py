@@ -35,12 +35,13 @@ from fireswarm.contracts.skills.conversation import (
 from fireswarm.errors import DuplicateMessage, InvalidInput, VersionConflict
 from fireswarm.redaction import Redactor
 from fireswarm.settings import load_settings
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.firestore.store import FirestoreStore
-from fireswarm.wiring import open_client, packaged_path
+from fireswarm.wiring.swarm import open_client
 from tests.support.postgres import postgres
 
 pytestmark = pytest.mark.anyio

@@ -8,6 +8,7 @@ from typing import Any
 from fireswarm.api.models.base import MOMENT, AnyJson, Page, ResponseModel, documented
 from fireswarm.api.models.work import TASK_ID, ArtifactOut, SignalOut
 from fireswarm.contracts.swarm.envelope import MailKind, MailStatus
+from fireswarm.version import __version__
 
 
 class EnvelopeOut(ResponseModel):
@@ -84,7 +85,7 @@ class HeartbeatOut(ResponseModel):
     oldest_seconds: float = documented("age of the oldest of them", 12.5, default=0.0)
     cpu: float = documented("CPU use of the process and its children in percent of one core", 3.5)
     mem: int = documented("resident memory of the process and its children in bytes", 120_000_000)
-    version: str = documented("fireswarm version of the worker", "0.1.0")
+    version: str = documented("fireswarm version of the worker", __version__)
 
 
 class HeartbeatPage(ResponseModel):
@@ -105,7 +106,7 @@ class RoleOut(ResponseModel):
 class StatusOut(ResponseModel):
     """Status of the swarm."""
 
-    version: str = documented("fireswarm version of the API process", "0.1.0")
+    version: str = documented("fireswarm version of the API process", __version__)
     session: str = documented("session that this API serves", "default")
     now: datetime = documented("current time of the server", MOMENT)
     tasks: dict[str, int] = documented("number of the session's tasks by status", {"queued": 2, "done": 40})

@@ -33,7 +33,7 @@ async def create_agent(given: CurrentSession, sent: AgentCreate, response: Respo
         capabilities=uses_of(sent.capabilities),
         status=sent.status,
     )
-    agent = await stored_agents.create(given.swarm.store, given.swarm.roles, given.session, spec)
+    agent = await stored_agents.create(given.swarm.parts.store, given.swarm.parts.roles, given.session, spec)
     response.headers["Location"] = f"/v1/agents/{agent.agent_id}"
     return _agent_response(agent, response)
 
@@ -55,7 +55,7 @@ async def list_agents(
 @router.get("/{agent_id}", response_model=AgentOut)
 async def get_agent(given: CurrentSession, agent_id: InPath, response: Response) -> Any:
     """Show one agent."""
-    return _agent_response(await stored_agents.get(given.swarm.store, given.session, agent_id), response)
+    return _agent_response(await stored_agents.get(given.swarm.parts.store, given.session, agent_id), response)
 
 
 @router.patch("/{agent_id}", response_model=AgentOut)
@@ -66,7 +66,7 @@ async def change_agent(
     version = _version(if_match)
     try:
         agent = await stored_agents.change(
-            given.swarm.store, given.swarm.roles, given.session, agent_id, sent.sent_fields(), version
+            given.swarm.parts.store, given.swarm.parts.roles, given.session, agent_id, sent.sent_fields(), version
         )
     except Conflict as conflict:
         raise _stale(conflict) from conflict
@@ -77,7 +77,7 @@ async def change_agent(
 async def delete_agent(given: CurrentSession, agent_id: InPath, if_match: IfMatch = None) -> None:
     """Delete an agent. Its tasks continue."""
     try:
-        await stored_agents.delete(given.swarm.store, given.session, agent_id, _version(if_match))
+        await stored_agents.delete(given.swarm.parts.store, given.session, agent_id, _version(if_match))
     except Conflict as conflict:
         raise _stale(conflict) from conflict
 

@@ -31,8 +31,8 @@ async def get_artifact(
 ) -> Response:
     """Download an artifact of a task by its name. At most 50 MB; a file outside the blob store is not served."""
     artifact = find_artifact(await given.task(task_id), name)
-    if artifact.uri is not None and not given.swarm.blobs.holds(artifact.uri, given.session):
+    if artifact.uri is not None and not given.swarm.parts.blobs.holds(artifact.uri, given.session):
         raise NotFound(f"the artifact {name!r} is not in the blob store of this session")
-    content = await read_content(given.swarm.blobs, artifact, MAX_ARTIFACT_BYTES)
+    content = await read_content(given.swarm.parts.blobs, artifact, MAX_ARTIFACT_BYTES)
     headers = {"Content-Disposition": f'attachment; filename="{content.file_name}"'}
     return Response(content.data, media_type=content.media_type, headers=headers)

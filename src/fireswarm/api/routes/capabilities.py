@@ -29,7 +29,7 @@ async def get_capability(
 ) -> Any:
     """Show one capability with its settings and tools."""
     capability = registry().get(capability_id)
-    tools = await tools_of(capability, given.swarm.clock)
+    tools = await tools_of(capability, given.swarm.parts.clock)
     return CapabilityDetail(
         **capability.info.model_dump(),
         needs=capability.needs,

@@ -37,5 +37,5 @@ async def list_mail(
 @router.get("/{message_id}", response_model=MessageOut)
 async def get_mail(given: CurrentSession, message_id: InPath) -> Any:
     """Show one message."""
-    snapshot = given.own_document(await given.swarm.store.get(message_path(message_id)), "message")
+    snapshot = given.own_document(await given.swarm.parts.store.get(message_path(message_id)), "message")
     return MessageOut.model_validate(parse_message(snapshot))

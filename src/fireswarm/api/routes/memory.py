@@ -41,13 +41,13 @@ async def recall(
 ) -> Any:
     """Find facts by the keywords of a text, as agents do."""
     keywords = keywords_of([query])
-    facts = await given.swarm.memory.recall(given.session, keywords, limit)
+    facts = await given.swarm.parts.memory.recall(given.session, keywords, limit)
     return Recalled(keywords=tuple(keywords), items=tuple(FactOut.model_validate(fact) for fact in facts))
 
 
 @router.get("/agents", response_model=HeartbeatPage)
 async def list_heartbeats(given: CurrentSession, limit: Limit = DEFAULT_LIMIT) -> Any:
     """List role processes by latest heartbeat. A process without a heartbeat for a day is dropped."""
-    now = given.swarm.clock.now()
-    items = tuple(heartbeat_out(status, now) for status in await given.swarm.heartbeats.latest(limit))
+    now = given.swarm.parts.clock.now()
+    items = tuple(heartbeat_out(status, now) for status in await given.swarm.parts.heartbeats.latest(limit))
     return HeartbeatPage(items=items, total=len(items))

@@ -42,8 +42,8 @@ async def get_run(
     ] = SHOWN_EVENTS,
 ) -> Any:
     """Show one run with its events."""
-    snapshot = given.own_document(await given.swarm.store.get(run_path(run_id)), "run")
-    all_events = await read_events(given.swarm.store, snapshot)
+    snapshot = given.own_document(await given.swarm.parts.store.get(run_path(run_id)), "run")
+    all_events = await read_events(given.swarm.parts.store, snapshot)
     latest = all_events[max(0, len(all_events) - events) :]
     fields = {name: value for name, value in parse_run_snapshot(snapshot) if name != "events"}
     return RunDetail.model_validate(fields | {"events": latest, "events_left_out": len(all_events) - len(latest)})

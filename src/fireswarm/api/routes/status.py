@@ -7,11 +7,11 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from fireswarm import __version__
 from fireswarm.api.models.records import RoleOut, StatusOut
 from fireswarm.api.session import CurrentSession
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.storage.documents import queries
+from fireswarm.version import __version__
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
 
@@ -19,12 +19,14 @@ router = APIRouter(prefix="/v1/status", tags=["status"])
 @router.get("", response_model=StatusOut)
 async def get_status(given: CurrentSession) -> Any:
     """Show tasks by status, role processes by state, and the roles. Costs one read per status and per process."""
-    swarm, now = given.swarm, given.swarm.clock.now()
-    counts = {status.value: await swarm.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus}
-    states = Counter(status.state_at(now) for status in await swarm.heartbeats.latest())
+    swarm, now = given.swarm, given.swarm.parts.clock.now()
+    counts = {
+        status.value: await swarm.parts.store.count(queries.tasks_in(given.session, status)) for status in TaskStatus
+    }
+    states = Counter(status.state_at(now) for status in await swarm.parts.heartbeats.latest())
     roles = [
         RoleOut(name=card.name, description=card.description, capabilities=tuple(use.id for use in card.capabilities))
-        for _, card in sorted(swarm.roles.items())
+        for _, card in sorted(swarm.parts.roles.items())
     ]
     return StatusOut(
         version=__version__,
@@ -33,6 +35,6 @@ async def get_status(given: CurrentSession) -> Any:
         tasks=counts,
         agents=dict(states),
         roles=tuple(roles),
-        reads=swarm.store.usage.reads,
-        writes=swarm.store.usage.writes,
+        reads=swarm.parts.store.usage.reads,
+        writes=swarm.parts.store.usage.writes,
     )

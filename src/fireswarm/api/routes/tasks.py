@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from pydantic import ValidationError
 
 from fireswarm.api.models.capabilities import uses_of
 from fireswarm.api.models.work import (
@@ -20,15 +19,12 @@ from fireswarm.api.models.work import (
 )
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.session import ApiSession, CurrentSession, InPath
-from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import Constraints, TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus, make_spec
 from fireswarm.errors import InvalidInput
-from fireswarm.storage.documents.paths import TASKS, task_path
+from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.operator.answers import check_by_id
-from fireswarm.swarm.submission import check, stored_agents
+from fireswarm.swarm.submission import stored_agents
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
@@ -41,12 +37,11 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 )
 async def submit_task(given: CurrentSession, sent: TaskCreate, response: Response) -> Any:
     """Submit a task. 201 for a new task, 200 if the same objective and context were already submitted."""
-    spec = await _spec(given, sent)
-    submitted = await given.swarm.board.submit(spec)
-    response.headers["Location"] = f"/v1/tasks/{submitted.task.task_id}"
+    submitted = await given.swarm.submit(await _spec(given, sent))
+    response.headers["Location"] = f"/v1/tasks/{submitted.task_id}"
     if not submitted.created:
         response.status_code = 200
-    return TaskOut.model_validate(await given.swarm.board.get(submitted.task.task_id))
+    return TaskOut.model_validate(await given.swarm.get(submitted))
 
 
 @router.get("", response_model=TaskPage)
@@ -67,67 +62,56 @@ async def list_tasks(
 async def get_task(given: CurrentSession, task_id: InPath) -> Any:
     """Show one task, and `why` it does not move."""
     task = await given.task(task_id)
-    why = await given.swarm.board.explain(task)
+    why = await given.swarm.explain(task)
     return TaskDetail.model_validate(task).model_copy(update={"why": why})
 
 
 @router.post("/{task_id}/cancel", response_model=CancelOut)
 async def cancel_task(given: CurrentSession, task_id: InPath, sent: CancelRequest | None = None) -> Any:
     """Cancel a task, and with `tree` all tasks below it. Running work stops within two seconds."""
-    await given.task(task_id)
+    task = await given.task(task_id)
     cancel = sent or CancelRequest()
-    return CancelOut(canceled=tuple(await given.swarm.board.cancel(task_id, cancel.reason, tree=cancel.tree)))
+    return CancelOut(canceled=tuple(await given.swarm.cancel(task, cancel.reason, tree=cancel.tree)))
 
 
 @router.post("/{task_id}/retry", response_model=TaskOut)
 async def retry_task(given: CurrentSession, task_id: InPath, sent: RetryRequest | None = None) -> Any:
     """Requeue a failed or paused task. An unusable answer of a model is requested again."""
-    await given.task(task_id)
+    task = await given.task(task_id)
     retry = sent or RetryRequest()
-    task = await given.swarm.board.retry(task_id, redo=retry.redo, skip=retry.skip, turns=retry.turns)
-    return TaskOut.model_validate(task)
+    queued = await given.swarm.retry(task, redo=retry.redo, skip=retry.skip, turns=retry.turns)
+    return TaskOut.model_validate(queued)
 
 
 @router.post("/{task_id}/answer", response_model=TaskOut)
 async def answer_task(given: CurrentSession, task_id: InPath, sent: AnswersRequest) -> Any:
     """Answer the open questions of a blocked task, by their ids. The task is queued again immediately."""
-    check_by_id(await given.task(task_id), sent.answers)
-    return TaskOut.model_validate(await given.swarm.board.answer(task_id, sent.answers))
+    await given.task(task_id)
+    return TaskOut.model_validate(await given.swarm.answer(task_id, sent.answers, by_id=True))
 
 
 async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
-    """Build the TaskSpec of a request. Raises InvalidInput if it does not fit this swarm or session."""
-    agent = None if sent.agent_id is None else await stored_agents.get(given.swarm.store, given.session, sent.agent_id)
-    if agent is not None and sent.role not in (None, agent.role):
+    """Build the TaskSpec of a request. Raises InvalidInput if it is not valid or does not fit its agent."""
+    spec = make_spec(
+        objective=sent.objective,
+        assigned_to=sent.role or DEFAULT_ROLE,
+        session_hash=given.session,
+        created_by="api",
+        skill=sent.skill,
+        context=sent.context,
+        constraints=sent.constraints.model_dump(),
+        capabilities=uses_of(sent.capabilities),
+        attachments=[item.model_dump() for item in sent.attachments],
+        priority=sent.priority,
+        deadline=sent.deadline,
+        max_attempts=sent.max_attempts,
+        depends_on=tuple(dict.fromkeys(sent.depends_on)),
+        expected_outcome=sent.expected_outcome,
+        fresh_key=sent.again,
+    )
+    if sent.agent_id is None:
+        return spec
+    agent = await stored_agents.get(given.swarm.parts.store, given.session, sent.agent_id)
+    if sent.role not in (None, agent.role):
         raise InvalidInput(f"agent {agent.agent_id} has the role {agent.role}: leave out role")
-    await _check_parents(given, sent.depends_on)
-    try:
-        spec = TaskSpec(
-            objective=sent.objective,
-            assigned_to=sent.role or DEFAULT_ROLE,
-            session_hash=given.session,
-            created_by="api",
-            skill=sent.skill,
-            context=sent.context,
-            constraints=Constraints(**sent.constraints.model_dump()),
-            capabilities=uses_of(sent.capabilities),
-            attachments=tuple(Attachment(**item.model_dump()) for item in sent.attachments),
-            priority=sent.priority,
-            deadline=sent.deadline,
-            max_attempts=sent.max_attempts,
-            depends_on=tuple(dict.fromkeys(sent.depends_on)),
-            expected_outcome=sent.expected_outcome,
-            fresh_key=sent.again,
-        )
-    except ValidationError as error:
-        raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
-    if agent is not None:
-        spec = check.assign_to_agent(agent, spec)
-    check.check_task(given.swarm.roles, given.swarm.catalog, given.swarm.inline, spec)
-    return spec
-
-
-async def _check_parents(given: ApiSession, ids: tuple[str, ...]) -> None:
-    for snapshot in await given.swarm.store.get_many([task_path(task_id) for task_id in ids]):
-        if (snapshot.data or {}).get("session_hash") != given.session:
-            raise InvalidInput(f"depends_on: this session has no task {snapshot.id}")
+    return stored_agents.assign(agent, spec)

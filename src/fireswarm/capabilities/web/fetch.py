@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 from pydantic import BaseModel, ConfigDict, Field
 
-from fireswarm import __version__
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
 from fireswarm.capabilities.web.content import (
     SNIFFED_BYTES,
@@ -24,6 +23,7 @@ from fireswarm.capabilities.web.content import (
 )
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput, ToolFailed
+from fireswarm.version import __version__
 
 if TYPE_CHECKING:  # the client takes longer to import than everything else here
     import httpx2

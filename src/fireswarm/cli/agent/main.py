@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fireswarm import __version__
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.errors import ConfigError, InvalidInput
@@ -74,6 +73,8 @@ def options(
 ) -> None:
     """Options before any command."""
     if version:
+        from fireswarm.version import __version__
+
         typer.echo(f"fireswarm {__version__}")
         raise typer.Exit
 

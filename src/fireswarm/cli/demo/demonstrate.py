@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from fireswarm import wiring
 from fireswarm.cli.demo.story import Story
 from fireswarm.cli.shared.fleet import fleet_of, until_signal
 from fireswarm.cli.shared.options import console, settings_for
 from fireswarm.cli.watch.follow import RunPrinter
-from fireswarm.cli.watch.progress import follow, read_objective, report
+from fireswarm.cli.watch.progress import follow, report
+from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskSpec, TaskStatus
 from fireswarm.settings import Settings
-from fireswarm.swarm.swarm import Swarm
 
 HOUSE = ("scout", "architect", "executor", "predictor", "memory")
 
@@ -31,11 +30,13 @@ async def demonstrate(
 
     *answer* answers the questions of a task. *then* is called with the swarm and the task's id at the end.
     """
+    from fireswarm.wiring.swarm import serving
+
     started = time.monotonic()
-    async with wiring.serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
+    async with serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
         console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
-        async with wiring.open_swarm(settings_for(settings.root, uri, project, settings.session)) as swarm:
-            task_id = (await swarm.board.submit(spec)).task.task_id
+        async with Swarm.open(settings=settings_for(settings.root, uri, project, settings.session)) as swarm:
+            task_id = (await swarm.submit(spec)).task_id
             runs = RunPrinter(swarm, task_id, console, printer=Story(console)) if told else None
 
             async def watch() -> None:
@@ -48,7 +49,7 @@ async def demonstrate(
             await until_signal(watch)
             await fleet.stop()
             console.print()
-            tasks = await read_objective(swarm, task_id)
+            tasks = await swarm.objective(task_id)
             status = await report(swarm, task_id, tasks, time.monotonic() - started, of_whole_fleet=True)
             if then is not None:
                 await then(swarm, task_id)

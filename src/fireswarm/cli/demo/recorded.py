@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fireswarm.cli.demo.demonstrate import demonstrate
 from fireswarm.cli.shared.options import console, run_async, settings_for
+from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings.packaged import packaged_path
-from fireswarm.swarm.swarm import Swarm
 
 SESSION = "recorded"
 OBJECTIVE = "The tests of this shop fail. Find out why, repair it, and report."
@@ -54,7 +54,7 @@ async def _answer_as_recorded(swarm: Swarm, task: Task) -> None:
     for question in task.questions:
         console.print(f"\n{task.assigned_to} asks: {question.description}", style="yellow", markup=False)
         console.print(f"recorded answer: {ANSWER}\n", style="yellow")
-    await swarm.board.answer(task.task_id, {question.key: ANSWER for question in task.questions})
+    await swarm.answer(task, {question.key: ANSWER for question in task.questions})
 
 
 def _print_change(before: Path, after: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import psutil
 
-from fireswarm import wiring
 from fireswarm.cli.shared.options import errors
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.errors import InvalidInput
@@ -55,12 +55,13 @@ def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervis
 
 async def refuse_second_fleet(settings: Settings) -> None:
     """Raise InvalidInput if agents work on the embedded store of this folder, which another process serves."""
-    if not (uri := wiring.served_elsewhere(settings)):
+    from fireswarm.wiring.swarm import served_elsewhere
+
+    if not (uri := served_elsewhere(settings)):
         return
-    served = settings.model_copy(update={"store": settings.store.model_copy(update={"uri": uri})})
-    async with wiring.open_swarm(served) as swarm:
-        now = swarm.clock.now()
-        recent = await swarm.heartbeats.latest(since=now - timedelta(seconds=RECENT_SECONDS))
+    async with Swarm.open(uri, settings=settings) as swarm:
+        now = swarm.parts.clock.now()
+        recent = await swarm.parts.heartbeats.latest(since=now - timedelta(seconds=RECENT_SECONDS))
     alive = [status for status in recent if status.lives_at(now) and _is_running(status)]
     if alive:
         roles = ", ".join(sorted({status.role for status in alive}))

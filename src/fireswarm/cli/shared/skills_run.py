@@ -26,7 +26,9 @@ from fireswarm.skills.routing.router import MIN_SCORE, Router
 
 
 def _packaged_skills() -> Path:
-    from fireswarm.wiring import packaged_path  # imports the whole engine, which --help and a given folder do not need
+    from fireswarm.settings.packaged import (
+        packaged_path,  # imports the whole engine, which --help and a given folder do not need
+    )
 
     return packaged_path("skills")
 

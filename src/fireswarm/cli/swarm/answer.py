@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import anyio.to_thread
 import typer
@@ -21,13 +21,10 @@ from fireswarm.cli.shared.options import (
     settings_for,
 )
 from fireswarm.cli.watch.approval_view import draw_approval
-from fireswarm.contracts.skills.permissions import ALWAYS, NO, REASON, YES
+from fireswarm.client import Swarm
 from fireswarm.contracts.skills.skill import Question, choice_of
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
-
-if TYPE_CHECKING:  # imports the mind, which --help does not need
-    from fireswarm.swarm.swarm import Swarm
 
 QuestionId = Annotated[
     str, typer.Option("--question", help="Id of the request, as `swarm show` prints it; it is refused if it has gone.")
@@ -48,9 +45,8 @@ def answer(
     """
     answers = pairs(values, "VALUES")
 
-    async def act(swarm: Swarm, full_id: str) -> Any:
-        task = await swarm.board.get(full_id)
-        return await swarm.board.answer(full_id, fit_choices(task.questions, answers))
+    async def act(swarm: Swarm, task: Task) -> Task:
+        return await swarm.answer(task.task_id, fit_choices(task.questions, answers))
 
     operate(settings_for(root, store, project), task_id, act, as_json, "answered")
 
@@ -85,11 +81,10 @@ def approve(
     Without --question, the action is shown first, and you are asked.
     """
 
-    async def act(swarm: Swarm, full_id: str) -> Any:
-        asked = _approval_of(await swarm.board.get(full_id), question)
+    async def act(swarm: Swarm, task: Task) -> Task:
         if not question:
-            await _confirm(asked)
-        return await swarm.board.answer(full_id, {asked.key: ALWAYS if always else YES})
+            await _confirm(task.approval())
+        return await swarm.approve(task, question, always=always)
 
     operate(settings_for(root, store, project), task_id, act, as_json, "approved")
 
@@ -105,32 +100,10 @@ def deny(
 ) -> None:
     """Refuse the action that a task asks for. A model is told and goes on; a task without a model ends."""
 
-    async def act(swarm: Swarm, full_id: str) -> Any:
-        task = await swarm.board.get(full_id)
-        asked = _approval_of(task, question)
-        answers = {asked.key: NO}
-        reasons = [item.key for item in task.questions if item.name == REASON and item.step == asked.step]
-        if reason and reasons:
-            answers[reasons[0]] = reason
-        return await swarm.board.answer(full_id, answers)
+    async def act(swarm: Swarm, task: Task) -> Task:
+        return await swarm.deny(task, question, reason=reason)
 
     operate(settings_for(root, store, project), task_id, act, as_json, "denied")
-
-
-def _approval_of(task: Task, key: str) -> Question:
-    """Return the open request for approval, the one with the id *key* if that is given. Raises InvalidInput."""
-    asked = [item for item in task.questions if item.approval is not None]
-    if not asked:
-        state = task.status_reason.value if task.status_reason else task.status.value
-        raise InvalidInput(f"task {task.task_id} asks for no approval: it is {state}")
-    if not key:
-        return asked[0]
-    for item in asked:
-        if item.key == key:
-            return item
-    raise InvalidInput(
-        f"request {key} of task {task.task_id} is not open; open is {asked[0].key}: `swarm show` it first"
-    )
 
 
 async def _confirm(asked: Question) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fireswarm import wiring
 from fireswarm.cli.shared.fleet import stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
+from fireswarm.client import Swarm
 from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings
 
@@ -70,15 +70,14 @@ async def _serve(settings: Settings, access: Access, listening: socket, made: st
     from fireswarm.api.server import address_of, serve
     from fireswarm.api.session import ApiSession
     from fireswarm.wiring.model import redactor_for
+    from fireswarm.wiring.swarm import serving
 
     secrets = [access.token] if access.token else []
     redactor = redactor_for(settings, {**os.environ, TOKEN_VARIABLE: secrets[0]} if secrets else None)
     async with (
         stop_signal() as stop,
-        wiring.serving(settings) as uri,
-        wiring.open_swarm(
-            settings.model_copy(update={"store": settings.store.model_copy(update={"uri": uri})})
-        ) as swarm,
+        serving(settings) as uri,
+        Swarm.open(uri, settings=settings) as swarm,
     ):
         await serve(
             ApiSession(swarm, redactor), access, listening, stop, lambda: _say(address_of(listening), settings, made)

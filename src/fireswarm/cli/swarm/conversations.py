@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fireswarm import wiring
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
 
 app = typer.Typer(help="Maintain the stored conversations of skills: migrate, prune.", no_args_is_help=True)
@@ -51,8 +51,8 @@ def prune(
     """Remove ended conversations whose retention time is over."""
 
     async def main() -> int:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
-            assert swarm.conversations is not None
-            return await swarm.conversations.prune(swarm.clock.now() + timedelta(days=days))
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+            assert swarm.parts.conversations is not None
+            return await swarm.parts.conversations.prune(swarm.parts.clock.now() + timedelta(days=days))
 
     console.print(f"removed {count_noun(run_async(main), 'conversation')}")

@@ -14,7 +14,6 @@ import typer
 from rich.text import Text
 
 from firelite.errors import FireliteError
-from fireswarm import wiring
 from fireswarm.cli.shared.options import (
     AsJson,
     Project,
@@ -25,16 +24,16 @@ from fireswarm.cli.shared.options import (
     run_async,
     settings_for,
 )
+from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError, MissingApiKey
 from fireswarm.llm.budget import Meter
 from fireswarm.settings import Settings
 from fireswarm.settings.model_limits import UNKNOWN, limits_of
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
-from fireswarm.swarm.board.operator.stalls import find_stalls
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.wiring.adapters import describe_access
 
 MAX_STALLS = 20
@@ -97,11 +96,13 @@ def _python() -> Finding:
 
 def _data(settings: Settings) -> list[Finding]:
     """Check roles, skills and the handoff policy."""
+    from fireswarm.wiring.swarm import load_swarm
+
     findings: list[Finding] = []
     swarm = _try(
         findings,
         "roles",
-        lambda: wiring.load_swarm(settings),
+        lambda: load_swarm(settings),
         lambda loaded: f"{', '.join(sorted(loaded[0]))}; {len(loaded[1].skills)} skills; handoff policy read",
     )
     if swarm is None:
@@ -109,7 +110,7 @@ def _data(settings: Settings) -> list[Finding]:
     roles, catalog, policy = swarm
     for path, reason in catalog.left_out:
         if not (
-            reason.startswith("shadowed") and path.is_relative_to(wiring.packaged_path("skills"))
+            reason.startswith("shadowed") and path.is_relative_to(packaged_path("skills"))
         ):  # the user's skill replaces a packaged one
             findings.append(Finding("skill", None, f"{path} left out: {reason}"))
     findings += [Finding("skill", None, f"{path}: {warning}") for path, warning in catalog.warned]
@@ -179,8 +180,8 @@ async def _store(settings: Settings) -> list[Finding]:
     """Check that the store can be reached, its indexes, and tasks of unknown roles."""
     findings: list[Finding] = []
     try:
-        async with wiring.open_swarm(settings) as swarm:
-            await swarm.store.get(task_path("doctor"))
+        async with Swarm.open(settings=settings) as swarm:
+            await swarm.parts.store.get(task_path("doctor"))
             findings.append(Finding("store", True, f"{settings.store.uri}: reachable"))
             findings += await _indexes(swarm)
             findings += await _stalls(swarm)
@@ -191,7 +192,7 @@ async def _store(settings: Settings) -> list[Finding]:
 
 async def _indexes(swarm: Swarm) -> list[Finding]:
     """Run each query shape once to check that its index exists."""
-    now = swarm.clock.now()
+    now = swarm.parts.clock.now()
     probes: list[Query] = [
         queries.claimable("doctor", 1),
         queries.claimable_from("doctor", 5, "8", 1),
@@ -210,7 +211,7 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
     missing: list[Finding] = []
     for probe in probes:
         try:
-            await swarm.store.query(probe)
+            await swarm.parts.store.query(probe)
         except FireswarmError as error:
             missing.append(
                 Finding("indexes", False, f"{error} Deploy them with `firebase deploy --only firestore:indexes`.")
@@ -220,7 +221,7 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
 
 async def _stalls(swarm: Swarm) -> list[Finding]:
     """List tasks that no agent will touch, with what to do."""
-    stalls = await find_stalls(swarm.board)
+    stalls = await swarm.stalls()
     if not stalls:
         return [Finding("tasks", True, "every task can be read and has a role that works on it")]
     findings = [Finding("tasks", None, f"{stall.path}: {stall.reason}") for stall in stalls[:MAX_STALLS]]

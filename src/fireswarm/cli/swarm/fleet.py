@@ -17,12 +17,12 @@ import typer
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
-from fireswarm import wiring
 from fireswarm.cli.shared.fleet import bound_to, fleet_of, refuse_second_fleet, stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.watchdog import watch_loop
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.settings.packaged import packaged_path
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.role import RoleConfig, run
 from fireswarm.swarm.worker.supervisor import PARENT
 
@@ -36,7 +36,7 @@ def init(
     """Write roles/, mailbox/, skills/ and the Firebase files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in SCAFFOLD:
-        source, target = wiring.packaged_path(name), folder / name
+        source, target = packaged_path(name), folder / name
         if target.exists() and not force:
             console.print(f"kept     {target}")
             continue
@@ -86,8 +86,10 @@ def up(
     With --session, it works only on tasks of that session; without, on tasks of every session. If a fleet works on the
     embedded store of this folder already, --join, --roles or --replicas is needed to start more role processes.
     """
+    from fireswarm.wiring.swarm import load_swarm, serving
+
     settings = settings_for(root, store, project, session, **bound_to(session))
-    cards, _, _ = wiring.load_swarm(settings)
+    cards, _, _ = load_swarm(settings)
     chosen = [name for name in roles.split(",") if name] or sorted(cards)
     for name in chosen:
         if name not in cards:
@@ -99,7 +101,7 @@ def up(
             await refuse_second_fleet(settings)
         async with (
             stop_signal() as stop,
-            wiring.serving(settings, port=port) as uri,
+            serving(settings, port=port) as uri,
             fleet_of(settings, uri, wanted).running() as fleet,
         ):
             console.print(f"store {uri}", soft_wrap=True)
@@ -141,22 +143,24 @@ def role(
 
     With --session, it works only on tasks of that session; without, on tasks of every session.
     """
+    from fireswarm.wiring.swarm import new_agent_id, open_parts
+
     settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency}, **bound_to(session))
-    agent = agent_id or wiring.new_agent_id(name)
+    agent = agent_id or new_agent_id(name)
 
     async def main() -> None:
-        async with watch_loop(), stop_signal() as stop, wiring.open_swarm(settings, thinks=True) as swarm:
-            line = f"{swarm.clock.now():%Y-%m-%d %H:%M:%S} {agent} works as role {name}, {_how(swarm)}"
+        async with watch_loop(), stop_signal() as stop, open_parts(settings, thinks=True) as parts:
+            line = f"{parts.clock.now():%Y-%m-%d %H:%M:%S} {agent} works as role {name}, {_how(parts)}"
             errors.print(line, style="dim", soft_wrap=True)
             if with_parent:
                 _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
-            await run(RoleConfig(swarm, name, agent, stop))
+            await run(RoleConfig(parts, name, agent, stop))
 
     run_async(main)
 
 
-def _how(swarm: Swarm) -> str:
-    mind = swarm.mind
+def _how(parts: SwarmParts) -> str:
+    mind = parts.mind
     if mind is None or mind.client is None:
         return f"without a model: {mind.no_model if mind else 'no model'}"
     return f"with the model {mind.client.model.provider} {mind.client.model.name}"

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from fireswarm import wiring
 from fireswarm.cli.shared.options import (
     AsJson,
     Limit,
@@ -32,6 +31,7 @@ from fireswarm.cli.shared.options import (
     usage_line,
 )
 from fireswarm.cli.swarm.cost import draw
+from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.envelope import MailStatus
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import QueueHints
@@ -63,9 +63,9 @@ def runs(
     one_of(status, "--status", RunStatus)
 
     async def main() -> None:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
-            runs = parse_readable(await swarm.store.query(query), parse_run_snapshot)
+            runs = parse_readable(await swarm.parts.store.query(query), parse_run_snapshot)
         if as_json:
             print_json(runs)
             return
@@ -98,8 +98,8 @@ def agents(
     """List agents by their latest heartbeat."""
 
     async def main() -> None:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
-            heartbeats = await swarm.heartbeats.latest(limit)
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+            heartbeats = await swarm.parts.heartbeats.latest(limit)
         if as_json:
             print_json(heartbeats)
             return
@@ -140,9 +140,9 @@ def mail(
     one_of(status, "--status", MailStatus)
 
     async def main() -> None:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
             query = queries.newest(MAILBOX, "created_at", limit, to_agent_id=to, status=status, session_hash=session)
-            messages = await swarm.mailbox.read(query)
+            messages = await swarm.parts.mailbox.read(query)
         if as_json:
             print_json(messages)
             return
@@ -181,9 +181,9 @@ def memory(
     one_of(kind, "--type", MEMORY_TYPES)
 
     async def main() -> None:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
             query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
-            entries = [dict(item.data or {}) for item in await swarm.store.query(query)]
+            entries = [dict(item.data or {}) for item in await swarm.parts.store.query(query)]
         if as_json:
             print_json(entries)
             return
@@ -225,10 +225,10 @@ def cost(
     """Show the cost of models by objective, role and model, and Firestore operations of the last day's agents."""
 
     async def main() -> None:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
-            spent = await read_spending(swarm.store, limit, session)
-            heartbeats = await swarm.heartbeats.latest(1_000)
-            own = asdict(swarm.store.usage)
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+            spent = await read_spending(swarm.parts.store, limit, session)
+            heartbeats = await swarm.parts.heartbeats.latest(1_000)
+            own = asdict(swarm.parts.store.usage)
         by_role: dict[str, Counter[str]] = {}
         total = Counter(dict.fromkeys(FREE_PER_DAY, 0))
         for status in heartbeats:

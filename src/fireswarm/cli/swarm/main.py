@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from firelite.errors import FireliteError
-from fireswarm import __version__
 from fireswarm.cli.demo import demo
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
@@ -54,6 +53,8 @@ app.add_typer(conversations.app, name="state")
 
 def _version(show: bool) -> None:
     if show:
+        from fireswarm.version import __version__
+
         typer.echo(f"fireswarm {__version__}")
         raise typer.Exit
 

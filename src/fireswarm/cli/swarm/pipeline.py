@@ -11,11 +11,11 @@ import typer
 from pydantic import ValidationError
 from rich.table import Table
 
-from fireswarm import wiring
 from fireswarm.cli.demo.demo import DEMO_LEASE_SECONDS
 from fireswarm.cli.demo.demonstrate import demonstrate
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
 from fireswarm.cli.watch.artifacts import FOLDER, copy_out
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import TraceMap
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
@@ -23,7 +23,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.gates import INFERRED, LEAVES, TRACE
 from fireswarm.pipelines.node.schema import NodeSchema
 from fireswarm.pipelines.trace import trace_faults
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.settings.packaged import packaged_path
 
 app_ = typer.Typer(help="Run the node pipeline, which makes a tested patch from a source.", no_args_is_help=True)
 SESSION = "pipeline-demo"
@@ -38,7 +38,7 @@ def demo(
     project: Project = None,
 ) -> None:
     """Run the pipeline on the included source with a scripted advisor: store and five roles as processes, no key."""
-    shipped = wiring.packaged_path("skills") / "node-pipeline" / "references" / "demo"
+    shipped = packaged_path("skills") / "node-pipeline" / "references" / "demo"
     place = (source or shipped / "Linkshelf.node.ts").resolve()
     if not place.exists():
         raise InvalidInput(f"there is no {source}: name the file or folder of a node's source")
@@ -56,7 +56,7 @@ def demo(
     )
 
     async def trail(swarm: Swarm, task_id: str) -> None:
-        ended = await swarm.board.get(task_id)
+        ended = await swarm.get(task_id)
         if ended.result is not None:
             folder = settings.path(FOLDER / task_id)
             _show_trail(folder, await copy_out(swarm, ended, folder))

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
-from fireswarm import wiring
-from fireswarm.cli.shared.find_task import find_task
 from fireswarm.cli.shared.operate import TaskId, operate
 from fireswarm.cli.shared.options import (
     AsJson,
@@ -51,16 +48,12 @@ from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.task_view import draw, look
-from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.limits import SHORT_ID_CHARS
-from fireswarm.contracts.swarm.task import ChildFailure, TaskSpec, TaskStatus
+from fireswarm.client import Swarm
+from fireswarm.contracts.swarm.task import ChildFailure, Submitted, Task, TaskSpec, TaskStatus, make_spec
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
-from fireswarm.swarm.board.submit import Submitted
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.records.artifacts import with_present_uris
-
-if TYPE_CHECKING:  # imports the mind, which --help does not need
-    from fireswarm.swarm.swarm import Swarm
 
 Level = Annotated[
     str, typer.Option("--level", metavar="debug|info|warning|error", help="Lowest severity of events to show.")
@@ -106,7 +99,7 @@ def submit(
 ) -> None:
     """Submit an objective. The same objective and context in one session give the same task."""
     settings = settings_for(root, store, project, session)
-    spec = _spec(
+    spec = make_spec(
         objective=objective,
         assigned_to=role,
         session_hash=settings.session,
@@ -128,15 +121,14 @@ def submit(
 
 
 async def _submit(settings: Settings, spec: TaskSpec, *, wait: bool, as_json: bool) -> TaskStatus:
-    async with wiring.open_swarm(settings) as swarm:
+    async with Swarm.open(settings=settings) as swarm:
         return await submit_task(swarm, spec, wait=wait, as_json=as_json)
 
 
 async def submit_task(swarm: Swarm, spec: TaskSpec, *, wait: bool, as_json: bool) -> TaskStatus:
     """Submit *spec* and print it; with *wait*, follow it to its end. Return the status of the whole objective."""
-    _check(swarm, spec)
     started = time.monotonic()
-    submitted = await swarm.board.submit(spec)
+    submitted = await swarm.submit(spec)
     await _say_submitted(swarm, submitted, as_json)
     if not wait:
         return TaskStatus.DONE
@@ -144,20 +136,6 @@ async def submit_task(swarm: Swarm, spec: TaskSpec, *, wait: bool, as_json: bool
     printer = None if as_json else RunPrinter(swarm, chain, console)
     tasks = await progress.follow(swarm, chain, live=not as_json, runs=printer)
     return await progress.report(swarm, chain, tasks, time.monotonic() - started)
-
-
-def _spec(**fields: Any) -> TaskSpec:
-    try:
-        return TaskSpec(**fields)
-    except ValidationError as error:
-        raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
-
-
-def _check(swarm: Swarm, spec: TaskSpec) -> None:
-    """Raise now what the role's turn would raise later."""
-    from fireswarm.swarm.submission.check import check_task  # imports the capabilities, which --help does not need
-
-    check_task(swarm.roles, swarm.catalog, swarm.inline, spec)
 
 
 def _places(**named: Path | None) -> dict[str, str]:
@@ -179,10 +157,8 @@ def _skill(named: str | None, pipeline: str | None) -> str | None:
         return named
     if named is not None:
         raise InvalidInput("--skill and --pipeline exclude each other: a pipeline chooses the skills of its steps")
-    if not (wiring.packaged_path("skills") / f"{pipeline}-pipeline").is_dir():
-        known = sorted(
-            path.name.removesuffix("-pipeline") for path in wiring.packaged_path("skills").glob("*-pipeline")
-        )
+    if not (packaged_path("skills") / f"{pipeline}-pipeline").is_dir():
+        known = sorted(path.name.removesuffix("-pipeline") for path in packaged_path("skills").glob("*-pipeline"))
         raise InvalidInput(f"there is no pipeline {pipeline!r}; there is {', '.join(known)}")
     return f"{pipeline}-pipeline"
 
@@ -190,7 +166,7 @@ def _skill(named: str | None, pipeline: str | None) -> str | None:
 async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> None:
     task = submitted.task
     if as_json:
-        print_json({"created": submitted.created, "task": with_present_uris(task, swarm.blobs)})
+        print_json({"created": submitted.created, "task": with_present_uris(task, swarm.parts.blobs)})
     else:
         what = "submitted" if submitted.created else f"already exists ({task.status.value}), not submitted again:"
         console.print(f"{what} {task.task_id}", soft_wrap=True)
@@ -202,7 +178,7 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
 
 async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
     """Print a hint on standard error if no recent heartbeat is from a running agent of the role."""
-    if not await swarm.heartbeats.lives(role):
+    if not await swarm.parts.heartbeats.lives(role):
         errors.print(f"no {role} agent is running: start all roles with `swarm up`", style="yellow")
 
 
@@ -222,10 +198,10 @@ def tasks(
     one_of(status, "--status", TaskStatus)
 
     async def main() -> None:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
-            tasks = await swarm.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+            tasks = await swarm.tasks(limit=limit, status=status, role=role, session=session)
         if as_json:
-            print_json([with_present_uris(task, swarm.blobs) for task in tasks])
+            print_json([with_present_uris(task, swarm.parts.blobs) for task in tasks])
             return
         rows = [
             (
@@ -259,8 +235,8 @@ def show(
     one_of(level, "--level", SEVERITY)
 
     async def main() -> None:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
-            task = await find_task(swarm, task_id)
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+            task = await swarm.find(task_id)
             seen = await look(swarm, task)
             if as_json:
                 view = {"task": seen.task, "why": seen.why, "runs": list(seen.runs), "events": list(seen.events)}
@@ -282,14 +258,14 @@ def watch(
     one_of(level, "--level", SEVERITY)
 
     async def main() -> bool:
-        async with wiring.open_swarm(settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
             if task_id is None:
-                newest = await swarm.board.list(limit=1)
+                newest = await swarm.tasks(limit=1)
                 if not newest:
                     raise InvalidInput("there is no task to watch: `swarm submit` creates one")
                 chain = newest[0].trace.chain_id
             else:
-                chain = (await find_task(swarm, task_id)).trace.chain_id
+                chain = (await swarm.find(task_id)).trace.chain_id
             ended = await progress.follow(swarm, chain, runs=RunPrinter(swarm, chain, console, level))
             console.print(progress.view(ended))
             for task in ended:
@@ -313,11 +289,11 @@ def cancel(
 ) -> None:
     """Cancel a task; its work stops within two seconds. The tasks below it go on, unless --tree is given."""
 
-    async def act(swarm: Swarm, full_id: str) -> list[str]:
-        canceled = await swarm.board.cancel(full_id, reason, tree=tree)
-        below = () if tree else (await swarm.board.get(full_id)).children
+    async def act(swarm: Swarm, task: Task) -> list[str]:
+        canceled = await swarm.cancel(task, reason, tree=tree)
+        below = () if tree else (await swarm.get(task)).children
         if below:
-            hint = f"the {len(below)} below it go on: `swarm cancel {full_id[:SHORT_ID_CHARS]} --tree` cancels them"
+            hint = f"the {len(below)} below it go on: `swarm cancel {short(task.task_id)} --tree` cancels them"
             errors.prose(hint, style="yellow")
         return canceled
 
@@ -336,7 +312,7 @@ def retry(
 ) -> None:
     """Requeue a failed or paused task. An unusable answer of a model is requested again."""
 
-    async def act(swarm: Swarm, full_id: str) -> Any:
-        return await swarm.board.retry(full_id, redo=redo or (), skip=skip or (), turns=turns)
+    async def act(swarm: Swarm, task: Task) -> Task:
+        return await swarm.retry(task, redo=redo or (), skip=skip or (), turns=turns)
 
     operate(settings_for(root, store, project), task_id, act, as_json, "queued again")

@@ -11,10 +11,10 @@ from rich.markdown import Markdown, TableElement
 from rich.table import Table
 
 from fireswarm.cli.shared.options import console as standard_output
+from fireswarm.client import Swarm
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError
-from fireswarm.swarm.swarm import Swarm
 
 ANSWER = "answer"
 """Type of the artifact that holds a model's answer."""
@@ -67,7 +67,7 @@ async def _text_of(swarm: Swarm, artifact: Artifact) -> str:
     value: Any = artifact.value
     if artifact.uri is not None and artifact.mime == STORED_VALUE:
         try:
-            value = json.loads(await swarm.blobs.get(artifact.uri))
+            value = json.loads(await swarm.parts.blobs.get(artifact.uri))
         except (FireswarmError, ValueError):
             return ""
     return value if isinstance(value, str) else ""

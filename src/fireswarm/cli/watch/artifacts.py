@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from fireswarm import wiring
-from fireswarm.cli.shared.find_task import find_task
 from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, console, print_json, run_async, settings_for
+from fireswarm.client import Swarm
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import safe_path
 from fireswarm.swarm.records.artifacts import read_content
-
-if TYPE_CHECKING:  # imports the mind, which --help does not need
-    from fireswarm.swarm.swarm import Swarm
 
 FOLDER = Path(".fireswarm") / "artifacts"
 
@@ -35,8 +31,8 @@ def artifacts(
 
     async def main() -> list[Path]:
         settings = settings_for(root, store, project)
-        async with wiring.open_swarm(settings) as swarm:
-            task = await find_task(swarm, task_id)
+        async with Swarm.open(settings=settings) as swarm:
+            task = await swarm.find(task_id)
             return await copy_out(swarm, task, to or settings.path(FOLDER / task.task_id))
 
     written = run_async(main)
@@ -64,7 +60,7 @@ async def copy_out(swarm: Swarm, task: Task, folder: Path) -> list[Path]:
 
 async def copy_one(swarm: Swarm, artifact: Artifact, folder: Path) -> Path:
     """Write one artifact below *folder*, under a safe name, and return its path."""
-    content = await read_content(swarm.blobs, artifact)
+    content = await read_content(swarm.parts.blobs, artifact)
     path = folder / content.file_name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.data)
@@ -82,4 +78,4 @@ def _name(artifact: Artifact, number: int) -> str:
 async def _content(swarm: Swarm, artifact: Artifact) -> bytes:
     if artifact.uri is None:
         return (json.dumps(artifact.value, indent=2, ensure_ascii=False, default=str) + "\n").encode()
-    return await swarm.blobs.get(artifact.uri)
+    return await swarm.parts.blobs.get(artifact.uri)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from fireswarm.cli.shared.options import clip, short
 from fireswarm.cli.watch.event_line import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter, is_narrow
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.skills.skill import NEEDS_MODEL
@@ -23,7 +24,6 @@ from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.runs.sinks.run_reader import Event, RunReader
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.records.run_follower import RunFollower, has_ended
-from fireswarm.swarm.swarm import Swarm
 
 EARLIER_SHOWN = 10
 EARLIER_RUNS = 5
@@ -124,7 +124,7 @@ class RunPrinter:
         self.on_change = on_change
         self._shared = printer
         self._runs: dict[str, tuple[RunReader, PrintsEvents]] = {}
-        self._follower = RunFollower(swarm.store, swarm.clock, queries.runs_of(chain_id), self._print)
+        self._follower = RunFollower(swarm.parts.store, swarm.parts.clock, queries.runs_of(chain_id), self._print)
         self._over: set[str] = set()
         self._begun = False
 
@@ -156,7 +156,7 @@ class RunPrinter:
                 continue
             if run.path not in self._runs:
                 printer = self._shared or RunEventPrinter(self._console, self._level)
-                self._runs[run.path] = (RunReader(self._swarm.store), printer)
+                self._runs[run.path] = (RunReader(self._swarm.parts.store), printer)
             reader, printer = self._runs[run.path]
             printer.print(run.data or {}, await reader.news(run), last=last)
             if has_ended(run):

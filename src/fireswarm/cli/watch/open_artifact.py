@@ -11,11 +11,10 @@ from typing import Annotated
 
 import typer
 
-from fireswarm import wiring
-from fireswarm.cli.shared.find_task import find_task
 from fireswarm.cli.shared.operate import TaskId
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
 from fireswarm.cli.watch.artifacts import FOLDER, copy_one
+from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Blobs
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
 from fireswarm.swarm.records.artifacts import find_artifact
@@ -38,10 +37,10 @@ def open_artifact(
 
     async def main() -> Path:
         settings = settings_for(root, store, project)
-        async with wiring.open_swarm(settings) as swarm:
-            task = await find_task(swarm, task_id)
+        async with Swarm.open(settings=settings) as swarm:
+            task = await swarm.find(task_id)
             artifact = find_artifact(task, name)
-            return _local_file(swarm.blobs, artifact) or await copy_one(
+            return _local_file(swarm.parts.blobs, artifact) or await copy_one(
                 swarm, artifact, settings.path(FOLDER / task.task_id)
             )
 

@@ -16,12 +16,9 @@ from fireswarm.cli.shared.options import STYLES, clip, console, short, style_sta
 from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.follow import RunPrinter, brief
 from fireswarm.cli.watch.results import print_results
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
-from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
-from fireswarm.swarm.board.graph import is_over, sort_objective
-from fireswarm.swarm.swarm import Swarm
 
 REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
@@ -32,11 +29,11 @@ GRID_CHARS = 200
 
 
 def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -> RenderableType:
-    """Return the current tasks of one objective, and the text that models are writing: task id, role, text."""
+    """Return the sorted tasks of one objective, and the text that models are writing: task id, role, text."""
     counted = Counter(task.status.value for task in tasks)
     line = Text("  ").join(Text(f"{count} {status}", STYLES.get(status, "")) for status, count in counted.items())
     grid = Table(box=None, padding=(0, 2), show_header=False)
-    for task in sort_objective(tasks)[:SHOWN_TASKS]:
+    for task in tasks[:SHOWN_TASKS]:
         word = task.status_reason.value if task.status_reason else task.status.value
         mark = Text("  " * task.trace.step + (task.plan_key or "objective"))
         grid.add_row(
@@ -66,21 +63,14 @@ async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrin
             if runs is not None:
                 runs.on_change = show
                 group.start_soon(runs.follow)
-            async with swarm.store.listen(queries.chain(root_id)) as snapshots:
-                async for changed in snapshots:
-                    tasks = parse_readable(changed, parse_task_snapshot)
+            async with swarm.follow(root_id) as changes:
+                async for changed in changes:
+                    tasks = changed
                     show()
-                    if is_over(tasks, root_id):
-                        break
             group.cancel_scope.cancel()
         if runs is not None:
             await runs.finish()
     return tasks
-
-
-async def read_objective(swarm: Swarm, root_id: str) -> list[Task]:
-    """Read the tasks of an objective."""
-    return parse_readable(await swarm.store.query(queries.chain(root_id)), parse_task_snapshot)
 
 
 async def report(
@@ -90,7 +80,6 @@ async def report(
 
     *of_whole_fleet*: the agents worked for this objective only, so that all that they were billed belongs to it.
     """
-    tasks = sort_objective(tasks)
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
         grid.add_column(column, no_wrap=True)
@@ -124,8 +113,8 @@ async def report(
 
 async def _usage_of_all(swarm: Swarm, root: Task) -> Counter[str]:
     """Return the billed operations of this process, and of all agents since the objective was submitted."""
-    usage = Counter(asdict(swarm.store.usage))
-    for status in await swarm.heartbeats.latest(since=root.created_at):
+    usage = Counter(asdict(swarm.parts.store.usage))
+    for status in await swarm.parts.heartbeats.latest(since=root.created_at):
         usage.update(status.usage)
     return usage
 
@@ -135,7 +124,7 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
     for task in tasks:
         if task.status is not TaskStatus.BLOCKED or task.status_reason in _WAITS_FOR_OTHERS:
             continue
-        why = await swarm.board.explain(task)
+        why = await swarm.explain(task)
         said = "" if task.summary in why else f" {task.summary}"
         console.prose(f"{short(task.task_id)} {task.assigned_to}:{said}")
         console.prose(why, style="yellow")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from fireswarm.cli.shared.options import console
 from fireswarm.cli.watch.answer import ANSWER, print_answer
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError
-from fireswarm.swarm.swarm import Swarm
 
 SHOWN = ("checklist", "keyword_list", "content_summary")
 """Types of artifacts in Markdown that are printed themselves: they are the answer."""
@@ -33,7 +33,7 @@ async def print_results(swarm: Swarm, root: Task, tasks: Sequence[Task]) -> None
         if artifact.type in SHOWN:
             await _print_content(swarm, artifact)
     for artifact in ordered[:MAX_PATHS]:
-        place = swarm.blobs.locate(artifact.uri or "").removeprefix("file://")
+        place = swarm.parts.blobs.locate(artifact.uri or "").removeprefix("file://")
         console.print(f"{artifact.type}: {place}", soft_wrap=True, markup=False)
     if (more := len(ordered) - MAX_PATHS) > 0:
         console.print(
@@ -56,7 +56,7 @@ def _rank(kind: str) -> int:
 async def _print_content(swarm: Swarm, artifact: Artifact) -> None:
     """Print the beginning of a text; nothing if it cannot be read."""
     try:
-        lines = (await swarm.blobs.get(artifact.uri or "")).decode("utf-8", "replace").splitlines()
+        lines = (await swarm.parts.blobs.get(artifact.uri or "")).decode("utf-8", "replace").splitlines()
     except FireswarmError:
         return
     print_answer("\n".join(lines[:MAX_LINES]), console)

@@ -13,6 +13,7 @@ from fireswarm.cli.shared.options import ago, clip, console, short, style_status
 from fireswarm.cli.watch.answer import ANSWER, print_answer, read_answer
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
+from fireswarm.client import Swarm
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.swarm.run import RunDocument, RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskStatus
@@ -20,9 +21,7 @@ from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
-from fireswarm.swarm.board.operator.explain import read_relatives, reason_for_status
 from fireswarm.swarm.records.artifacts import with_present_uris
-from fireswarm.swarm.swarm import Swarm
 
 SHOWN_RUNS = 10
 
@@ -45,13 +44,13 @@ class Seen:
 async def look(swarm: Swarm, task: Task) -> Seen:
     """Read a task's runs, relatives and events."""
     query = queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id)
-    found_runs = await swarm.store.query(query)
+    found_runs = await swarm.parts.store.query(query)
     runs = tuple(parse_readable(found_runs, parse_run_snapshot))
-    events = tuple(await read_events(swarm.store, found_runs[0])) if found_runs else ()
-    relatives = await read_relatives(swarm.store, task)
-    why = reason_for_status(task, relatives, swarm.clock.now())
+    events = tuple(await read_events(swarm.parts.store, found_runs[0])) if found_runs else ()
+    relatives = await swarm.relatives(task)
+    why = await swarm.explain(task, relatives)
     answer = await read_answer(swarm, task)
-    return Seen(with_present_uris(task, swarm.blobs), why, runs, relatives, events, answer)
+    return Seen(with_present_uris(task, swarm.parts.blobs), why, runs, relatives, events, answer)
 
 
 def draw(seen: Seen, *, events: int, level: str) -> None:

@@ -1,12 +1,10 @@
-"""The answer of a turn for a caller, and the mapping of conversation states to task states.
+"""The answer of a turn for a caller of a skill.
 
 ``AgentResponse`` and ``SkillResult`` are equivalent for two readers: a caller of a skill, and the task that a skill
 works on. A skill may return either.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from pydantic import Field, model_validator
 
@@ -22,8 +20,6 @@ from fireswarm.contracts.skills.conversation import (
     TaskState,
 )
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
-from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
-from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 
 OUTPUTS = "outputs"
 """Artifact type that carries an AgentResponse's outputs."""
@@ -121,82 +117,3 @@ def as_response(
         resume_token=token,
         metadata=metadata,
     )
-
-
-# ── the same in the words of the board ──────────────────────────────────────────────────────────────────
-
-_STATUS_OF: dict[TaskState, tuple[TaskStatus, StatusReason | None]] = {
-    TaskState.PENDING: (TaskStatus.QUEUED, None),
-    TaskState.IN_PROGRESS: (TaskStatus.IN_PROGRESS, None),
-    TaskState.COMPLETED: (TaskStatus.DONE, None),
-    TaskState.FAILED: (TaskStatus.BLOCKED, StatusReason.DEAD_LETTER),
-    TaskState.TIMEOUT: (TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED),
-    TaskState.BLOCKED: (TaskStatus.BLOCKED, StatusReason.GATE_FAILED),
-    TaskState.ESCALATED: (TaskStatus.BLOCKED, StatusReason.ESCALATED),
-    TaskState.INPUT_REQUIRED: (TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED),
-    TaskState.DELEGATING: (TaskStatus.BLOCKED, StatusReason.DELEGATING),
-    TaskState.PAUSED: (TaskStatus.BLOCKED, StatusReason.PAUSED),
-}
-_OF_STATUS: dict[TaskStatus, TaskState] = {
-    TaskStatus.QUEUED: TaskState.PENDING,
-    TaskStatus.IN_PROGRESS: TaskState.IN_PROGRESS,
-    TaskStatus.DONE: TaskState.COMPLETED,
-    TaskStatus.CANCELED: TaskState.FAILED,
-}
-_OF_REASON: dict[StatusReason, TaskState] = {
-    StatusReason.DEPENDENCIES: TaskState.PENDING,
-    StatusReason.INPUT_REQUIRED: TaskState.INPUT_REQUIRED,
-    StatusReason.APPROVAL_REQUIRED: TaskState.INPUT_REQUIRED,
-    StatusReason.DELEGATING: TaskState.DELEGATING,
-    StatusReason.PAUSED: TaskState.PAUSED,
-    StatusReason.RETRY_BACKOFF: TaskState.PENDING,
-    StatusReason.ESCALATED: TaskState.ESCALATED,
-    StatusReason.GATE_FAILED: TaskState.BLOCKED,
-    StatusReason.BUDGET_EXCEEDED: TaskState.BLOCKED,
-    StatusReason.DEADLINE_EXCEEDED: TaskState.TIMEOUT,
-    StatusReason.NEEDS_MODEL: TaskState.BLOCKED,
-    StatusReason.DEAD_LETTER: TaskState.FAILED,
-}
-
-
-def status_of(state: TaskState) -> tuple[TaskStatus, StatusReason | None]:
-    """Map a state to status and reason of a task; ``state_of`` is the inverse."""
-    return _STATUS_OF[state]
-
-
-def state_of(status: TaskStatus, reason: StatusReason | None) -> TaskState:
-    """Map a task's status and reason to a state."""
-    if status is TaskStatus.BLOCKED:
-        return TaskState.BLOCKED if reason is None else _OF_REASON[reason]
-    return _OF_STATUS[status]
-
-
-def outcome_state(outcome: Outcome) -> TaskState:
-    """Return the conversation state after a turn on the board."""
-    match outcome:
-        case Done():
-            return TaskState.COMPLETED
-        case Handoff(resume=resume):
-            return TaskState.DELEGATING if resume else TaskState.COMPLETED
-        case Waiting(reason=reason) | Failed(reason=reason):
-            return state_of(TaskStatus.BLOCKED, reason)
-        case Snooze():
-            return TaskState.PAUSED
-        case Retry() | Released():
-            return TaskState.PENDING
-
-
-def outcome_of(state: TaskState, summary: str, questions: tuple[Question, ...] = ()) -> Outcome:
-    """Build the outcome that puts a task into *state*, except delegating and completed, which need more data."""
-    reason: Any = status_of(state)[1]
-    match state:
-        case TaskState.COMPLETED:
-            return Done()
-        case TaskState.INPUT_REQUIRED | TaskState.PAUSED:
-            return Waiting(reason, summary, questions)
-        case TaskState.PENDING | TaskState.IN_PROGRESS:
-            return Released(summary)
-        case TaskState.DELEGATING:
-            raise ValueError("delegating needs the tasks to hand over")
-        case _:
-            return Failed(summary, reason)

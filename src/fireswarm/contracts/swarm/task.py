@@ -7,11 +7,12 @@ import json
 import operator
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fireswarm.contracts.base import (
     Contract,
@@ -23,6 +24,7 @@ from fireswarm.contracts.base import (
     Timestamp,
     check_json,
     check_not_blank,
+    explain_validation,
 )
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
@@ -31,6 +33,7 @@ from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
 from fireswarm.contracts.swarm.envelope import Trace
+from fireswarm.errors import InvalidInput
 
 DEFAULT_PRIORITY = 5
 DEFAULT_MAX_ATTEMPTS = 5
@@ -187,6 +190,14 @@ class TaskSpec(Contract):
     message_id: str = Field(default="", max_length=512, pattern=r"^[^/]*$")
 
 
+def make_spec(**fields: Any) -> TaskSpec:
+    """Return a TaskSpec of *fields*. Raises InvalidInput with everything that is wrong with them."""
+    try:
+        return TaskSpec(**fields)
+    except ValidationError as error:
+        raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
+
+
 class TaskResult(Stored):
     """Result of a finished task; large content is referenced by artifact URIs."""
 
@@ -300,12 +311,38 @@ class Task(Stored):
         ids = {question.name: question.key for question in self.questions}
         return {ids.get(name, name): value for name, value in answers.items()}
 
+    def approval(self, key: str = "") -> Question:
+        """Return the open request for approval: the one with the id *key*, else the first. Raises InvalidInput."""
+        requests = {question.key: question for question in self.questions if question.approval is not None}
+        if not requests:
+            state = self.status_reason.value if self.status_reason else self.status.value
+            raise InvalidInput(f"task {self.task_id} asks for no approval: it is {state}")
+        first = next(iter(requests))
+        if (key or first) not in requests:
+            raise InvalidInput(
+                f"request {key} of task {self.task_id} is not open; open is {first}: `swarm show` it first"
+            )
+        return requests[key or first]
+
     @property
     def has_derived_id(self) -> bool:
         """True if the id follows from session, role and key, or the task is tied to the one whose id does."""
         if self.duplicate_of is not None:
             return True
         return self.task_id == task_id_for(self.session_hash, self.idempotency_key, self.assigned_to)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """Result of a submit: the task, and True if this call created it."""
+
+    task: Task
+    created: bool
+
+    @property
+    def task_id(self) -> str:
+        """The task's id."""
+        return self.task.task_id
 
 
 def canonical_json(value: Any) -> str:

@@ -15,7 +15,7 @@ from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board import claim, graph, settle, submit, sweep
 from fireswarm.swarm.board.claim import Claimer, Contention
-from fireswarm.swarm.board.operator import actions, edits, explain
+from fireswarm.swarm.board.operator import actions, edits, explain, stalls
 from fireswarm.swarm.board.rules import BoardContext
 
 
@@ -35,7 +35,9 @@ class Board(BoardContext):
     cancel = actions.cancel
     retry = actions.retry
     answer = actions.answer
+    relatives = explain.relatives
     explain = explain.explain
+    stalls = stalls.find_stalls
 
     def claimer(self, role: str, agent_id: str, sessions: Sequence[str] = ()) -> Claimer:
         """Return the claimer of one agent; with *sessions*, only for tasks of these."""

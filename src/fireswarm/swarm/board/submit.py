@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
 from fireswarm.contracts.skills.skill import PlannedTask
-from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task import Submitted, Task, TaskSpec, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, QueueFull, StoreUnavailable
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import new_task, plain, planned_task
@@ -19,14 +18,6 @@ from fireswarm.swarm.board.by_hand.keys import Owner, create_key, read_owner
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """Result of a submit: the task, and whether this call created it."""
-
-    task: Task
-    created: bool
-
-
 def document(task: Task) -> dict[str, Any]:
     """Return a new task's document, with the server's time for both timestamps."""
     return plain(task) | {"created_at": SERVER_TIME, "updated_at": SERVER_TIME}
@@ -35,10 +26,10 @@ def document(task: Task) -> dict[str, Any]:
 async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     """Create a task, or return the existing one with this objective, context and session.
 
-    Raises NotFound for an unknown role, InvalidInput for an invalid dependency or a deadline in the past, QueueFull for
-    a role with too many queued tasks, and StoreUnavailable after repeated conflicts.
+    The role is not checked: ``submission.submit_task`` does that. Raises InvalidInput for an invalid dependency or a
+    deadline in the past, QueueFull for a role with too many queued tasks, and StoreUnavailable after repeated
+    conflicts.
     """
-    board.check_role(spec.assigned_to)
     store, clock, rules = board.store, board.clock, board.rules
     if (earlier := await _sent_to_full_queue(board, spec)) is not None:
         return Submitted(earlier, created=False)
@@ -100,11 +91,12 @@ async def _sent_before(store: Store, task: Task) -> Submitted:
 async def _parents(store: Store, spec: TaskSpec) -> dict[str, tuple[Snapshot, Task]]:
     existing: dict[str, tuple[Snapshot, Task]] = {}
     for snapshot in await store.get_many([task_path(task_id) for task_id in spec.depends_on]):
-        if snapshot.data is None:
-            raise InvalidInput(f"depends_on names {snapshot.id}, which does not exist: nothing was submitted")
+        if (snapshot.data or {}).get("session_hash") != spec.session_hash:
+            raise InvalidInput(
+                f"depends_on names {snapshot.id}, and session {spec.session_hash} has no such task: "
+                "nothing was submitted"
+            )
         task = parse_task_snapshot(snapshot)
-        if task.session_hash != spec.session_hash:
-            raise InvalidInput(f"depends_on names {snapshot.id}, which is of another session: nothing was submitted")
         if task.status is TaskStatus.CANCELED:
             raise InvalidInput(f"depends_on names {snapshot.id}, which is canceled: nothing was submitted")
         existing[snapshot.path] = (snapshot, task)

@@ -11,11 +11,12 @@ from pydantic import ValidationError
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import SERVER_TIME, Create, Delete, Snapshot, Store, Update
 from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
+from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from fireswarm.redaction import environment_redactor
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import agent_path
-from fireswarm.swarm.submission.check import Roles, check_agent
+from fireswarm.swarm.submission.check import Roles, check_role
 
 ATTEMPTS = 8
 """Attempts of a change while others change the same agent."""
@@ -25,7 +26,7 @@ FIELDS = ("name", "role", "system_prompt", "capabilities", "status")
 
 async def create(store: Store, roles: Roles, session: str, spec: AgentSpec) -> Agent:
     """Store an agent. Raises InvalidInput if its role or its capabilities do not fit this swarm."""
-    check_agent(roles, spec)
+    check_role(roles, spec.role, spec.capabilities)
     agent_id = str(uuid.uuid4())
     fields = _fields(spec) | {
         "agent_id": agent_id,
@@ -61,7 +62,7 @@ async def change(
         merged = {name: getattr(agent, name) for name in FIELDS} | dict(changed)
         spec = AgentSpec.model_validate(merged)
         if spec.status is AgentLife.ACTIVE or "role" in changed or "capabilities" in changed:
-            check_agent(roles, spec)
+            check_role(roles, spec.role, spec.capabilities)
         fields = _fields(spec) | {"version": agent.version + 1, "updated_at": SERVER_TIME}
         try:
             await store.commit([Update(agent_path(agent_id), fields, version)])
@@ -69,6 +70,26 @@ async def change(
             continue
         return await get(store, session, agent_id)
     raise StoreUnavailable(f"agent {agent_id} keeps changing: nothing was written, try again")
+
+
+def assign(agent: Agent, spec: TaskSpec) -> TaskSpec:
+    """Return *spec* as a task for *agent*, with the agent's role, instructions and capabilities.
+
+    A capability of *spec* overrides the agent's. The same objective for another agent, or for a changed one, is another
+    task. Raises InvalidInput for an archived agent.
+    """
+    if agent.status is not AgentLife.ACTIVE:
+        raise InvalidInput(f"agent {agent.agent_id} is archived: set its status to active to give it tasks")
+    uses = {use.id: use for use in agent.capabilities} | {use.id: use for use in spec.capabilities}
+    return spec.model_copy(
+        update={
+            "assigned_to": agent.role,
+            "for_agent": agent.agent_id,
+            "instructions": agent.system_prompt,
+            "capabilities": tuple(uses.values()),
+            "fresh_key": f"{agent.agent_id}.{agent.version}/{spec.fresh_key}",
+        }
+    )
 
 
 async def delete(store: Store, session: str, agent_id: str, if_version: int | None = None) -> None:

@@ -27,7 +27,7 @@ from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.board.submit import document
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 
 CONTEXT_ID = "context_id"
 """Key in a task's context that names a conversation shared by several tasks of the session."""
@@ -71,7 +71,7 @@ class NoConversation:
 class TaskConversation:
     """One turn of a task whose skill stops and resumes. ``stored`` is the state from earlier turns."""
 
-    swarm: Swarm
+    swarm: SwarmParts
     held: HeldLease
     skill: Skill
     terms: Terms
@@ -80,9 +80,9 @@ class TaskConversation:
     summary: str | None = None
 
     @classmethod
-    def of(cls, held: HeldLease, swarm: Swarm, skill: Skill, terms: Terms) -> TaskConversation:
+    def of(cls, held: HeldLease, parts: SwarmParts, skill: Skill, terms: Terms) -> TaskConversation:
         """Return the conversation of a leased task. Raises InvalidInput if its ``context_id`` is malformed."""
-        return cls(swarm, held, skill, terms, _context_id(held.task))
+        return cls(parts, held, skill, terms, _context_id(held.task))
 
     @property
     def turn(self) -> int:

@@ -23,8 +23,8 @@ from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, NotFound, SkillFailed
 from fireswarm.redaction import Redactor, secret_values
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.state import Turn
 
 KEPT_DAYS = 30
@@ -59,28 +59,28 @@ async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> S
     return result.model_copy(update={"artifacts": (*published, *outputs)})
 
 
-def output_folder(swarm: Swarm, task: Task) -> Path:
+def output_folder(parts: SwarmParts, task: Task) -> Path:
     """Return the output folder of a task, which all of its turns on this machine share."""
-    return swarm.workdir / OUTPUT_FOLDER / task.task_id
+    return parts.workdir / OUTPUT_FOLDER / task.task_id
 
 
-async def remove_outputs(swarm: Swarm, task: Task) -> None:
+async def remove_outputs(parts: SwarmParts, task: Task) -> None:
     """Remove the output folder of a task that is done: its files are in the blob store."""
-    folder = output_folder(swarm, task)
+    folder = output_folder(parts, task)
     await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
-async def remove_old_outputs(swarm: Swarm) -> int:
+async def remove_old_outputs(parts: SwarmParts) -> int:
     """Remove the output folders of tasks that have ended or are gone, and return how many.
 
     A task that was canceled, or whose worker was killed after its end, leaves one. Folders that changed in the last
     `KEPT_DAYS` stay, without a look at their tasks.
     """
     removed = 0
-    before = (swarm.clock.now() - timedelta(days=KEPT_DAYS)).timestamp()
-    for folder in await anyio.to_thread.run_sync(_unchanged_since, swarm.workdir / OUTPUT_FOLDER, before):
+    before = (parts.clock.now() - timedelta(days=KEPT_DAYS)).timestamp()
+    for folder in await anyio.to_thread.run_sync(_unchanged_since, parts.workdir / OUTPUT_FOLDER, before):
         try:
-            ended = (await swarm.board.get(folder.name)).status.terminal
+            ended = (await parts.board.get(folder.name)).status.terminal
         except NotFound:
             ended = True
         except FireswarmError:

@@ -15,7 +15,7 @@ from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.conversation import NoConversation, TaskConversation
 
 
@@ -48,7 +48,7 @@ class Turn:
     """
 
     lease: HeldLease
-    swarm: Swarm
+    swarm: SwarmParts
     journal: Journal
     task: Task
     card: RoleCard

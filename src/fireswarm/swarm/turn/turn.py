@@ -10,7 +10,7 @@ from functools import partial
 from fireswarm.errors import LeaseLost
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.conversation import TurnRefused
 from fireswarm.swarm.turn.engines.choose import choose_engine
 from fireswarm.swarm.turn.inputs import gather_inputs
@@ -19,15 +19,15 @@ from fireswarm.swarm.turn.outputs import gather_writes
 from fireswarm.swarm.turn.state import Turn, TurnEnd
 
 
-async def open_journal(lease: HeldLease, swarm: Swarm) -> Journal:
+async def open_journal(lease: HeldLease, parts: SwarmParts) -> Journal:
     """Open the journal of a lease's run. Raises StoreError."""
-    return await Journal.open(swarm.store, swarm.clock, swarm.blobs, lease, partial(swarm.board.renew, lease))
+    return await Journal.open(parts.store, parts.clock, parts.blobs, lease, partial(parts.board.renew, lease))
 
 
-async def run_turn(lease: HeldLease, swarm: Swarm) -> TurnEnd:
+async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
     """Work on a leased task until it is done, fails, waits or delegates."""
     task = lease.task
-    turn = Turn(lease, swarm, await open_journal(lease, swarm), task, swarm.roles[task.assigned_to])
+    turn = Turn(lease, parts, await open_journal(lease, parts), task, parts.roles[task.assigned_to])
     try:
         if task.duplicate_of is not None:
             return turn.end(await outcome_of_original(turn))

@@ -10,25 +10,25 @@ from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.skills.skill import asks_approval
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, PolicyRefused
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.mailbox import parse_message
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.worker.mail import TAKEN
 
 
-async def give_answers(swarm: Swarm, role: str, snapshot: Snapshot) -> None:
+async def give_answers(parts: SwarmParts, role: str, snapshot: Snapshot) -> None:
     """Check a message and apply its answers to its task, in the commit that ends the message.
 
     Raises the error for which the message is refused.
     """
     message = parse_message(snapshot)
-    swarm.mailbox.policy.check_answer(message.from_agent_id, role)
+    parts.mailbox.policy.check_answer(message.from_agent_id, role)
 
     def accept(task: Task) -> None:
         if task.session_hash != message.session_hash:
             raise PolicyRefused(f"task {task.task_id} is of another session than the message")
         if task.assigned_to != role:
             raise InvalidInput(f"task {task.task_id} is for {task.assigned_to}: address the message to that role")
-        swarm.mailbox.policy.check_answer(message.from_agent_id, role, approves=asks_approval(task.questions))
+        parts.mailbox.policy.check_answer(message.from_agent_id, role, approves=asks_approval(task.questions))
 
-    ended = swarm.mailbox.end_message_write(snapshot, TAKEN)
-    await swarm.board.answer(message.task_id, message.payload.answers, accept=accept, also=[ended])
+    ended = parts.mailbox.end_message_write(snapshot, TAKEN)
+    await parts.board.answer(message.task_id, message.payload.answers, accept=accept, also=[ended])

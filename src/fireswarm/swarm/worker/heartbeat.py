@@ -12,11 +12,11 @@ from datetime import datetime
 
 import psutil
 
-from fireswarm import __version__
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus, QueueHints
 from fireswarm.storage.documents import queries
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
+from fireswarm.version import __version__
 
 HELD_IDS_SHOWN = 20
 
@@ -53,8 +53,8 @@ class ProcessTree:
 class Heartbeat:
     """Writes one agent's ``agent_status`` document."""
 
-    def __init__(self, swarm: Swarm, role: str, agent_id: str, message: str = "") -> None:
-        self._swarm = swarm
+    def __init__(self, parts: SwarmParts, role: str, agent_id: str, message: str = "") -> None:
+        self._parts = parts
         self._role = role
         self._agent_id = agent_id
         self._message = message
@@ -63,15 +63,15 @@ class Heartbeat:
 
     async def write(self, state: AgentState, holding: Sequence[str], faults: int = 0) -> None:
         """Write one heartbeat: state, load of the process and its children, tasks held, and the role's queue."""
-        now = self._swarm.clock.now()
+        now = self._parts.clock.now()
         self._started_at = self._started_at or now
         cpu, mem = self._tree.load()
-        worker = self._swarm.settings.worker
+        worker = self._parts.settings.worker
         queued, oldest_seconds = (0, 0.0) if state is AgentState.STOPPED else await self._queue(now)
         status = AgentStatus(
             agent_id=self._agent_id,
             role=self._role,
-            session_hash=self._swarm.settings.session,
+            session_hash=self._parts.settings.session,
             status=state,
             message=self._message or self._troubles(faults) or f"{len(holding)} of {worker.concurrency} places taken",
             cpu=cpu,
@@ -80,35 +80,35 @@ class Heartbeat:
                 running=len(holding),
                 capacity=worker.concurrency,
                 holding=tuple(holding[:HELD_IDS_SHOWN]),
-                set_aside=self._swarm.board.aside.count,
+                set_aside=self._parts.board.aside.count,
                 faults=faults,
                 queued=queued,
                 oldest_seconds=oldest_seconds,
             ),
             beat_seconds=worker.heartbeat_working_seconds if holding else worker.heartbeat_idle_seconds,
-            usage=asdict(self._swarm.store.usage),
+            usage=asdict(self._parts.store.usage),
             host=socket.gethostname(),
             pid=os.getpid(),
             version=__version__,
             created_at=now,
             started_at=self._started_at,
         )
-        await self._swarm.heartbeats.beat(status)
+        await self._parts.heartbeats.beat(status)
 
     async def _queue(self, now: datetime) -> tuple[int, float]:
         """Return how many tasks wait for the role, and the age of the oldest in seconds. Costs one or two reads."""
-        sessions = self._swarm.settings.worker.sessions
-        queued = await self._swarm.store.count(queries.queued_tasks(self._role, None, sessions))
+        sessions = self._parts.settings.worker.sessions
+        queued = await self._parts.store.count(queries.queued_tasks(self._role, None, sessions))
         if not queued:
             return 0, 0.0
-        oldest = await self._swarm.store.query(queries.oldest_queued(self._role, sessions))
+        oldest = await self._parts.store.query(queries.oldest_queued(self._role, sessions))
         created_at = (oldest[0].data or {}).get("created_at") if oldest else None
         seconds = (now - created_at).total_seconds() if isinstance(created_at, datetime) else 0.0
         return queued, max(0.0, round(seconds, 1))
 
     def _troubles(self, faults: int) -> str:
         """Name the last document that was set aside, and unexpected errors; empty if there are none."""
-        aside = self._swarm.board.aside
+        aside = self._parts.board.aside
         troubles = [f"{aside.count} documents set aside, last {aside.last}"] if aside.count else []
         if faults:
             troubles.append(f"{faults} unexpected errors, see the log")

@@ -20,7 +20,7 @@ from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.board import HeldLease
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.outputs import remove_outputs
 from fireswarm.swarm.turn.state import TurnEnd
 from fireswarm.swarm.turn.turn import open_journal, run_turn
@@ -57,28 +57,28 @@ _log = logging.getLogger(__name__)
 class Worker:
     """Works for one role under one agent id until ``stop`` is called, then drains and returns."""
 
-    def __init__(self, swarm: Swarm, role: str, agent_id: str, *, message: str = "") -> None:
+    def __init__(self, parts: SwarmParts, role: str, agent_id: str, *, message: str = "") -> None:
         """Set up a worker for *role*. Raises NotFound for an unknown role."""
-        swarm.board.check_role(role)
-        self.swarm = swarm
+        parts.board.check_role(role)
+        self.parts = parts
         self.role = role
         self.agent_id = agent_id
-        self.capacity = swarm.settings.worker.concurrency
+        self.capacity = parts.settings.worker.concurrency
         self.stopping = False
         self.held = HeldTasks()
         self.settled = 0
-        self._claimer = swarm.board.claimer(role, agent_id, swarm.settings.worker.sessions)
+        self._claimer = parts.board.claimer(role, agent_id, parts.settings.worker.sessions)
         self._serving = 0
         self._mean_turn_seconds = float("inf")
         self._time_to_finish = anyio.CancelScope()
         self._rng = random.Random(agent_id)
-        heartbeat = Heartbeat(swarm, role, agent_id, message)
-        self._upkeep = Upkeep(swarm, role, agent_id, self.held, self._rng, heartbeat)
+        heartbeat = Heartbeat(parts, role, agent_id, message)
+        self._upkeep = Upkeep(parts, role, agent_id, self.held, self._rng, heartbeat)
 
     def stop(self) -> None:
         """Stop claiming; ``run`` finishes its turns within ``drain_seconds`` and returns."""
         if not self.stopping:
-            self._time_to_finish.deadline = anyio.current_time() + self.swarm.settings.worker.drain_seconds
+            self._time_to_finish.deadline = anyio.current_time() + self.parts.settings.worker.drain_seconds
         self.stopping = True
         self.held.freed.ring()
         self._upkeep.queued.ring()
@@ -114,7 +114,7 @@ class Worker:
         while not self.stopping:
             free = self._free
             if free <= 0 or (len(self.held) and free < self._refill):
-                await self.held.freed.heard(self.swarm.clock, REFILL_SECONDS if free > 0 else None)
+                await self.held.freed.heard(self.parts.clock, REFILL_SECONDS if free > 0 else None)
                 free = self._free
             if free <= 0 or self.stopping:
                 continue
@@ -180,12 +180,12 @@ class Worker:
 
     async def _turn(self, lease: HeldLease) -> TurnEnd:
         """Run the turn within the limits of the role, the task and its deadline."""
-        limit = self.swarm.roles[self.role].limits.turn_timeout_seconds
+        limit = self.parts.roles[self.role].limits.turn_timeout_seconds
         timeout = lease.task.constraints.timeout_seconds
         limit = min(limit, timeout) if timeout else limit
-        left = (lease.task.deadline - self.swarm.clock.now()).total_seconds()
+        left = (lease.task.deadline - self.parts.clock.now()).total_seconds()
         with anyio.move_on_after(min(limit, left)):
-            return await run_turn(lease, self.swarm)
+            return await run_turn(lease, self.parts)
         if left <= limit:
             outcome: Outcome = Failed("the deadline passed while it was worked on", StatusReason.DEADLINE_EXCEEDED)
         else:
@@ -194,7 +194,7 @@ class Worker:
 
     async def _cut_short(self, lease: HeldLease, outcome: Outcome, status: RunStatus) -> TurnEnd:
         """Close the run of an interrupted turn and return its end with *outcome*."""
-        journal = await open_journal(lease, self.swarm)
+        journal = await open_journal(lease, self.parts)
         await journal.take_up()
         text = outcome.error if isinstance(outcome, (Failed, Retry)) else "released by a stopping agent"
         journal.note("turn_cut_short", reason=text)
@@ -209,7 +209,7 @@ class Worker:
         failure: Exception | None = None
         while True:
             try:
-                transition = await self.swarm.board.settle(lease, outcome, writes)
+                transition = await self.parts.board.settle(lease, outcome, writes)
             except LeaseLost:
                 raise
             except (InvalidInput, StoreRejected, Conflict) as refused:
@@ -222,12 +222,12 @@ class Worker:
                     raise LeaseLost(
                         f"task {lease.task.task_id} could not be settled and will be retried: {error}"
                     ) from error
-                await self.swarm.clock.sleep(SETTLE_PAUSE_SECONDS)
+                await self.parts.clock.sleep(SETTLE_PAUSE_SECONDS)
             else:
                 break
         self.settled += 1
         if transition.status is TaskStatus.DONE:
-            await remove_outputs(self.swarm, lease.task)
+            await remove_outputs(self.parts, lease.task)
         if transition.reason in (StatusReason.RETRY_BACKOFF, StatusReason.PAUSED):
             self._upkeep.sweep_soon.ring()
 
@@ -237,8 +237,8 @@ class Worker:
         """Wait until a task is queued for this role, or the sweep or ``stop`` rings."""
 
         async def follow() -> None:
-            async with self.swarm.store.listen(
-                queries.queued_tasks(self.role, 1, self.swarm.settings.worker.sessions)
+            async with self.parts.store.listen(
+                queries.queued_tasks(self.role, 1, self.parts.settings.worker.sessions)
             ) as batches:
                 async for snapshots in batches:
                     if snapshots:
@@ -248,17 +248,17 @@ class Worker:
 
         async with anyio.create_task_group() as group:
             group.start_soon(self._upkeep.log_failure, follow)
-            await self._upkeep.queued.heard(self.swarm.clock, None)
+            await self._upkeep.queued.heard(self.parts.clock, None)
             group.cancel_scope.cancel()
         factor = self._claimer.contention.factor
         if factor > 1.0 and not self.stopping:
             pause = self._rng.uniform(0, CONTENDED_PAUSE_SECONDS * factor)
-            await self._upkeep.queued.heard(self.swarm.clock, pause)
+            await self._upkeep.queued.heard(self.parts.clock, pause)
 
     async def _complete_if_unclaimable(self, path: str) -> None:
         """Complete the fields of a queued document that the claim query did not return."""
         if self._claimer.last_seen == path:
-            await self.swarm.board.admit_hand_written(self.role)
+            await self.parts.board.admit_hand_written(self.role)
         self._claimer.last_seen = path
 
     # ── drain ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -270,7 +270,7 @@ class Worker:
         background.start_soon(self._upkeep.beat, AgentState.STOPPING, self.held.task_ids())
         await self._give_back([work for work in self.held.all() if not work.started])
         while len(self.held):
-            await self.held.freed.heard(self.swarm.clock, None)
+            await self.held.freed.heard(self.parts.clock, None)
 
     async def _give_back(self, works: list[HeldWork]) -> None:
         for work in works:
@@ -282,7 +282,7 @@ class Worker:
     async def _release(self, lease: HeldLease) -> None:
         async def release() -> None:
             end = await self._cut_short(lease, Released(), RunStatus.TIMEOUT)
-            await self.swarm.board.settle(lease, end.outcome, end.writes)
+            await self.parts.board.settle(lease, end.outcome, end.writes)
 
         await self._upkeep.log_failure(release)
 

@@ -14,34 +14,34 @@ from fireswarm.contracts.swarm.envelope import Envelope, MailKind, TaskRef
 from fireswarm.errors import Conflict, FireswarmError, StoreError, StoreRejected
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.mailbox import parse_message
-from fireswarm.swarm.swarm import Swarm
 
 TAKEN = "taken"
 REFUSED_SIGNAL = "refused"
 OPERATOR = "operator"
 
-Act = Callable[[Swarm, str, Snapshot], Awaitable[None]]
+Act = Callable[[SwarmParts, str, Snapshot], Awaitable[None]]
 """Acts on one message for a role, and ends it in the same commit or after it."""
 
 _log = logging.getLogger(__name__)
 
 
-async def follow(swarm: Swarm, role: str, query: Query, act: Act) -> None:
+async def follow(parts: SwarmParts, role: str, query: Query, act: Act) -> None:
     """Act on the messages of a query as they arrive, until the listener ends."""
-    async with swarm.store.listen(query) as batches:
+    async with parts.store.listen(query) as batches:
         async for snapshots in batches:
             for snapshot in snapshots:
-                await act_on(swarm, role, snapshot, act)
+                await act_on(parts, role, snapshot, act)
 
 
-async def act_on(swarm: Swarm, role: str, snapshot: Snapshot, act: Act) -> None:
+async def act_on(parts: SwarmParts, role: str, snapshot: Snapshot, act: Act) -> None:
     """Act on one message, or refuse it with the reason in its ``outcome``.
 
     Nothing happens after a conflict: another worker was faster. Raises a StoreError that is not about the message.
     """
     try:
-        await act(swarm, role, snapshot)
+        await act(parts, role, snapshot)
     except Conflict:
         return
     except Exception as error:  # a message may hold anything; one that breaks the code is refused like any other
@@ -49,15 +49,15 @@ async def act_on(swarm: Swarm, role: str, snapshot: Snapshot, act: Act) -> None:
             raise
         if not isinstance(error, FireswarmError):
             _log.error("%s could not be handled", snapshot.path, exc_info=error)
-        await _refuse(swarm, role, snapshot, str(error) or type(error).__name__)
+        await _refuse(parts, role, snapshot, str(error) or type(error).__name__)
 
 
-async def _refuse(swarm: Swarm, role: str, snapshot: Snapshot, reason: str) -> None:
+async def _refuse(parts: SwarmParts, role: str, snapshot: Snapshot, reason: str) -> None:
     """End the message and tell its sender; a message with no room for the reason ends without it."""
-    full = [swarm.mailbox.end_message_write(snapshot, f"refused: {reason}"), *_reply(swarm, role, snapshot, reason)]
-    for writes in (full, [swarm.mailbox.end_message_write(snapshot, "refused")]):
+    full = [parts.mailbox.end_message_write(snapshot, f"refused: {reason}"), *_reply(parts, role, snapshot, reason)]
+    for writes in (full, [parts.mailbox.end_message_write(snapshot, "refused")]):
         try:
-            await swarm.store.commit(writes)
+            await parts.store.commit(writes)
         except Conflict:
             return
         except StoreRejected as rejected:
@@ -66,7 +66,7 @@ async def _refuse(swarm: Swarm, role: str, snapshot: Snapshot, reason: str) -> N
             return
 
 
-def _reply(swarm: Swarm, role: str, snapshot: Snapshot, reason: str) -> list[Write]:
+def _reply(parts: SwarmParts, role: str, snapshot: Snapshot, reason: str) -> list[Write]:
     """Return the write that tells an agent that its message was refused. An operator reads the outcome instead."""
     try:
         message = parse_message(snapshot)
@@ -75,7 +75,7 @@ def _reply(swarm: Swarm, role: str, snapshot: Snapshot, reason: str) -> list[Wri
     if message.kind is not MailKind.MESSAGE or message.from_agent_id == OPERATOR:
         return []
     reply_id = str(uuid.uuid5(uuid.NAMESPACE_OID, message.message_id))
-    now = swarm.clock.now()
+    now = parts.clock.now()
     envelope = Envelope(
         envelope_id=reply_id,
         task=TaskRef(task_id=message.message_id, assigned_to=role),
@@ -88,5 +88,5 @@ def _reply(swarm: Swarm, role: str, snapshot: Snapshot, reason: str) -> list[Wri
         notes=truncate(reason, MAX_STORED_SUMMARY_CHARS),
         trace=message.payload.trace,
     )
-    keep_until = now + timedelta(days=swarm.mailbox.policy.retention_days)
+    keep_until = now + timedelta(days=parts.mailbox.policy.retention_days)
     return [Create(message_path(reply_id), message_document(envelope, role, message.from_agent_id, now, keep_until))]

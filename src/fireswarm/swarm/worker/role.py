@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
 
 
@@ -14,7 +14,7 @@ from fireswarm.swarm.worker.loop import Worker
 class RoleConfig:
     """Configuration of a role process. Set ``stop`` to drain it."""
 
-    swarm: Swarm
+    parts: SwarmParts
     role: str
     agent_id: str
     stop: anyio.Event = field(default_factory=anyio.Event)
@@ -22,7 +22,7 @@ class RoleConfig:
 
 async def run(cfg: RoleConfig) -> None:
     """Claim and work on the role's tasks until ``cfg.stop`` is set, then drain."""
-    worker = Worker(cfg.swarm, cfg.role, cfg.agent_id)
+    worker = Worker(cfg.parts, cfg.role, cfg.agent_id)
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_on_event, cfg.stop, worker)
         await worker.run()

@@ -20,8 +20,8 @@ from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StoreError
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.mailbox import parse_message
-from fireswarm.swarm.swarm import Swarm
 from fireswarm.swarm.turn.outputs import remove_old_outputs
 from fireswarm.swarm.worker import answers_by_mail, mail, work_by_mail
 from fireswarm.swarm.worker.heartbeat import Heartbeat
@@ -43,7 +43,7 @@ class Upkeep:
     ``faults`` counts unexpected errors, which end no duty: a document of any content must not stop the others.
     """
 
-    swarm: Swarm
+    parts: SwarmParts
     role: str
     agent_id: str
     held: HeldTasks
@@ -60,12 +60,12 @@ class Upkeep:
         """Start every duty in *group*; cancelling the group ends them."""
         for duty in (self._beat, self._renew, self._sweep, self._tidy):
             group.start_soon(duty)
-        swarm, role = self.swarm, self.role
+        parts, role = self.parts, self.role
         for follow in (
             self._settle_edits,
-            partial(mail.follow, swarm, role, queries.inbox(self.agent_id), self._take_message),
-            partial(mail.follow, swarm, role, queries.answers(role), answers_by_mail.give_answers),
-            partial(mail.follow, swarm, role, queries.work_messages(role), work_by_mail.create_work),
+            partial(mail.follow, parts, role, queries.inbox(self.agent_id), self._take_message),
+            partial(mail.follow, parts, role, queries.answers(role), answers_by_mail.give_answers),
+            partial(mail.follow, parts, role, queries.work_messages(role), work_by_mail.create_work),
         ):
             group.start_soon(self._repeat, follow)
 
@@ -100,48 +100,48 @@ class Upkeep:
                 raise
             self._note_unreachable()
             _log.warning("%s %s: %s", self.role, self.agent_id, error)
-            await self.swarm.clock.sleep(self.rng.choice(STORE_PAUSE_SECONDS[1:4]))
+            await self.parts.clock.sleep(self.rng.choice(STORE_PAUSE_SECONDS[1:4]))
         except FireswarmError as error:
             _log.warning("%s %s: %s", self.role, self.agent_id, error)
-            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+            await self.parts.clock.sleep(STORE_PAUSE_SECONDS[-1])
         except Exception:  # as in log_failure
             self._count_fault()
-            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+            await self.parts.clock.sleep(STORE_PAUSE_SECONDS[-1])
         else:
             self._note_reached()
             return result
         return None
 
     def _note_unreachable(self) -> None:
-        self.unreachable_since = self.unreachable_since or self.swarm.clock.now()
+        self.unreachable_since = self.unreachable_since or self.parts.clock.now()
 
     def _note_reached(self) -> None:
         """After an outage, give the holders of leases the time of one renewal before any lease is reclaimed."""
         if self.unreachable_since is None:
             return
-        now, every = self.swarm.clock.now(), self.swarm.board.rules.renew_every_seconds
+        now, every = self.parts.clock.now(), self.parts.board.rules.renew_every_seconds
         if (now - self.unreachable_since).total_seconds() >= every / 2:
             self.reclaim_after = now + timedelta(seconds=every)
         self.unreachable_since = None
 
     def _may_reclaim(self) -> bool:
         after = self.reclaim_after
-        return self.unreachable_since is None and (after is None or after <= self.swarm.clock.now())
+        return self.unreachable_since is None and (after is None or after <= self.parts.clock.now())
 
     async def _beat(self) -> None:
-        worker = self.swarm.settings.worker
+        worker = self.parts.settings.worker
         while True:
             busy = len(self.held) > 0
             await self.beat(AgentState.WORKING if busy else AgentState.IDLE, self.held.task_ids())
             busy = len(self.held) > 0
-            await self.swarm.clock.sleep(worker.heartbeat_working_seconds if busy else worker.heartbeat_idle_seconds)
+            await self.parts.clock.sleep(worker.heartbeat_working_seconds if busy else worker.heartbeat_idle_seconds)
 
     async def _renew(self) -> None:
         """Renew every lease after a third of its lifetime. Cancels the turn of a lost lease."""
-        every = self.swarm.board.rules.renew_every_seconds
+        every = self.parts.board.rules.renew_every_seconds
         while True:
-            await self.swarm.clock.sleep(every / 2)
-            soon = self.swarm.clock.now() + timedelta(seconds=self.swarm.board.rules.lease_seconds - every)
+            await self.parts.clock.sleep(every / 2)
+            soon = self.parts.clock.now() + timedelta(seconds=self.parts.board.rules.lease_seconds - every)
             async with anyio.create_task_group() as group:
                 for work in self.held.all():
                     if work.lease.expires_at <= soon:
@@ -149,52 +149,52 @@ class Upkeep:
 
     async def _renew_one(self, work: HeldWork) -> None:
         try:
-            await self.swarm.board.renew(work.lease)
+            await self.parts.board.renew(work.lease)
         except LeaseLost as lost:
             self.held.end(work, str(lost))
         except (StoreError, Conflict) as error:
-            if work.lease.expires_at <= self.swarm.clock.now() and not work.settling:
+            if work.lease.expires_at <= self.parts.clock.now() and not work.settling:
                 self.held.end(work, f"its lease ran out while the store could not be reached: {error}")
 
     async def _sweep(self) -> None:
         """Sweep when the next task is due, and at least once per lease time: no newer lease expires earlier."""
-        lease_seconds = self.swarm.board.rules.lease_seconds
+        lease_seconds = self.parts.board.rules.lease_seconds
         while True:
             held, reclaim = frozenset(self.held.task_ids()), self._may_reclaim()
-            swept = await self.available(partial(self.swarm.board.sweep, self.role, held=held, reclaim=reclaim))
+            swept = await self.available(partial(self.parts.board.sweep, self.role, held=held, reclaim=reclaim))
             if reclaim and self.sweeps % SWEEPS_PER_RECLAIM == 0:
-                await self.log_failure(partial(self.swarm.board.reclaim_expired, self.role, held=held))
-                await self.log_failure(partial(self.swarm.board.count_awaited_by_role, self.role))
+                await self.log_failure(partial(self.parts.board.reclaim_expired, self.role, held=held))
+                await self.log_failure(partial(self.parts.board.count_awaited_by_role, self.role))
             self.sweeps += 1
             pause = lease_seconds
             if swept is not None and swept.next_due is not None:
                 due = swept.next_due if reclaim else max(swept.next_due, self.reclaim_after or swept.next_due)
-                pause = min(lease_seconds, max(0.0, (due - self.swarm.clock.now()).total_seconds()))
+                pause = min(lease_seconds, max(0.0, (due - self.parts.clock.now()).total_seconds()))
             self.queued.ring()
             jitter = self.rng.uniform(0.01, min(0.5, lease_seconds / 10))
-            await self.sweep_soon.heard(self.swarm.clock, pause + jitter)
+            await self.sweep_soon.heard(self.parts.clock, pause + jitter)
 
     async def _tidy(self) -> None:
         """Remove old output folders at the start and once a day."""
         while True:
-            await self.log_failure(partial(remove_old_outputs, self.swarm))
-            await self.swarm.clock.sleep(timedelta(days=1).total_seconds())
+            await self.log_failure(partial(remove_old_outputs, self.parts))
+            await self.parts.clock.sleep(timedelta(days=1).total_seconds())
 
     async def _repeat(self, follow: Callable[[], Awaitable[None]]) -> None:
         """Listen again whenever a listener ends or fails."""
         while True:
             await self.log_failure(follow)
-            await self.swarm.clock.sleep(STORE_PAUSE_SECONDS[-1])
+            await self.parts.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
     async def _settle_edits(self) -> None:
         """Follow tasks of this role that a person set to canceled or done."""
-        board = self.swarm.board
+        board = self.parts.board
         async with board.store.listen(queries.ended_by_hand(self.role)) as batches:
             async for snapshots in batches:
                 for snapshot in snapshots:
                     await work_on_document(board, snapshot, partial(board.settle_edited, snapshot))
 
-    async def _take_message(self, swarm: Swarm, role: str, snapshot: Snapshot) -> None:
+    async def _take_message(self, parts: SwarmParts, role: str, snapshot: Snapshot) -> None:
         """Act on a message to this agent: a canceled task stops at once, other work is created for its role.
 
         A message that only informs stays new: no agent acts on it.
@@ -204,6 +204,6 @@ class Upkeep:
             for work in self.held.all():
                 if work.lease.task.task_id == message.task_id:
                     self.held.end(work, f"canceled: {message.payload.notes}")
-            await swarm.store.commit([swarm.mailbox.end_message_write(snapshot, mail.TAKEN)])
+            await parts.store.commit([parts.mailbox.end_message_write(snapshot, mail.TAKEN)])
         elif message.kind is MailKind.MESSAGE:
-            await work_by_mail.create_work(swarm, role, snapshot)
+            await work_by_mail.create_work(parts, role, snapshot)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from fireswarm.contracts.limits import SHORT_ID_CHARS
-from fireswarm.contracts.ports import Store
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
@@ -17,16 +16,19 @@ MAX_STUCK = 3
 """Number of awaited tasks that an explanation names, and of blocked ones that it quotes."""
 
 
-async def explain(board: BoardContext, task: Task) -> str:
-    """Return one or two sentences: what the task waits for and how to move it. Reads its dependencies and children."""
-    return reason_for_status(task, await read_relatives(board.store, task), board.clock.now())
+async def explain(board: BoardContext, task: Task, known: Mapping[str, Task] | None = None) -> str:
+    """Return one or two sentences: what the task waits for and how to move it.
+
+    Reads the task's relatives, unless they are *known*.
+    """
+    return reason_for_status(task, await relatives(board, task) if known is None else known, board.clock.now())
 
 
-async def read_relatives(store: Store, task: Task) -> dict[str, Task]:
+async def relatives(board: BoardContext, task: Task) -> dict[str, Task]:
     """Read the tasks that *task* depends on, created or repeats, by id. An unreadable one is logged and skipped."""
     original = [task.duplicate_of] if task.duplicate_of else []
     paths = [task_path(task_id) for task_id in dict.fromkeys([*task.depends_on, *task.children, *original])]
-    snapshots = [item for item in await store.get_many(paths) if item.data is not None] if paths else []
+    snapshots = [item for item in await board.store.get_many(paths) if item.data is not None] if paths else []
     return {relative.task_id: relative for relative in parse_readable(snapshots, parse_task_snapshot)}
 
 

@@ -12,7 +12,7 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillSta
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import run_skill
-from fireswarm.swarm.swarm import InlineSkill
+from fireswarm.swarm.parts import InlineSkill
 from fireswarm.swarm.turn.engines.permission import waiting_for_approval
 from fireswarm.swarm.turn.engines.unnamed import can_answer, without_answer
 from fireswarm.swarm.turn.outcome import SkillReportedFailure

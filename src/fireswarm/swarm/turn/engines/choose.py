@@ -5,7 +5,7 @@ from __future__ import annotations
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.skills.packs.terms import terms_of
 from fireswarm.skills.routing import router
-from fireswarm.swarm.swarm import Swarm
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.conversation import TaskConversation
 from fireswarm.swarm.turn.engines.by_advice import AdviceEngine
 from fireswarm.swarm.turn.engines.by_code import CodeEngine, InlineEngine
@@ -39,13 +39,13 @@ def choose_engine(turn: Turn) -> Engine:
     return CodeEngine(skill, because)
 
 
-def reason_to_skip_model(task: Task, swarm: Swarm) -> str:
+def reason_to_skip_model(task: Task, parts: SwarmParts) -> str:
     """Return the reason not to use a model, or "" to use one."""
-    if swarm.mind is None or swarm.mind.client is None:
-        return swarm.mind.no_model if swarm.mind is not None else "this swarm works without a model"
+    if parts.mind is None or parts.mind.client is None:
+        return parts.mind.no_model if parts.mind is not None else "this swarm works without a model"
     if task.skill is None:
         return ""
-    skill = swarm.catalog.get(task.skill)
+    skill = parts.catalog.get(task.skill)
     if task.created_by == task.assigned_to and skill.entry is not None:
         return "a subtask planned by a skill"
     if skill.execution_mode is not None:

@@ -1,0 +1,326 @@
+"""The client of a swarm: open one, submit tasks, follow them, and decide what they ask."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+
+from fireswarm.contracts.base import JsonObject, is_document_id
+from fireswarm.contracts.ports import Clock, Snapshot
+from fireswarm.contracts.skills.permissions import ALWAYS, NO, REASON, YES
+from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
+from fireswarm.contracts.swarm.task import Submitted, Task, TaskResult, TaskSpec, TaskStatus, make_spec
+from fireswarm.errors import InvalidInput, NotDone, NotFound
+from fireswarm.runs.sinks.run_reader import RunReader
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
+from fireswarm.swarm.board.graph import is_over, sort_objective
+from fireswarm.swarm.board.operator.answers import check_by_id
+from fireswarm.swarm.records.run_follower import RunFollower
+
+if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does not need
+    from fireswarm.settings import Settings
+    from fireswarm.skills.functions import FunctionSkill
+    from fireswarm.swarm.board.operator.stalls import Stall
+    from fireswarm.swarm.parts import SwarmParts
+
+AnyTask = Submitted | Task | str
+"""A task: as it was read or submitted, or its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEvent:
+    """One event of a run. ``payload`` is JSON; docs/observability.md lists the types."""
+
+    task_id: str
+    run_id: str
+    role: str
+    type: str
+    at: datetime
+    payload: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Swarm:
+    """The client of one swarm. Open one with ``Swarm.open`` or ``Swarm.local``.
+
+    Methods that take a task accept what ``submit`` returned, a task that was read, or its id. ``parts`` are the store,
+    board, records, roles and skills that a ``Worker`` needs.
+    """
+
+    parts: SwarmParts
+
+    @staticmethod
+    @asynccontextmanager
+    async def open(
+        store: str | None = None,
+        *,
+        project: str | None = None,
+        session: str | None = None,
+        root: Path | str = ".",
+        settings: Settings | None = None,
+    ) -> AsyncGenerator[Swarm]:
+        """Open a swarm to submit to, wait for and inspect; its roles run elsewhere.
+
+        *store* is ``firelite://HOST:PORT``, ``embedded``, ``memory`` or ``firestore``; *project* names a Google Cloud
+        project and implies ``firestore``. Missing values come from *settings*, else from ``swarm.yaml`` in *root*
+        and the environment. Raises ConfigError and StoreUnavailable.
+        """
+        from fireswarm.wiring.embedded import open_for_client
+
+        async with open_for_client(
+            store, project=project, session=session, root=Path(root), settings=settings
+        ) as parts:
+            yield Swarm(parts)
+
+    @staticmethod
+    @asynccontextmanager
+    async def local(
+        roles: Mapping[str, Sequence[FunctionSkill | str]] | None = None,
+        *,
+        store: str = "memory",
+        session: str | None = None,
+        root: Path | str = ".",
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> AsyncGenerator[Swarm]:
+        """Open a swarm and run its roles in this process until the block ends; then they drain.
+
+        *roles* maps a role to its skills: functions made with ``@skill``, or names of skills below *root*. None runs
+        the roles of *root*, else the five that ship. *store* is ``memory`` (deleted at the end) or ``embedded``.
+        """
+        from fireswarm.wiring.embedded import open_local
+
+        async with open_local(
+            roles, store=store, session=session, root=Path(root), settings=settings, clock=clock
+        ) as parts:
+            yield Swarm(parts)
+
+    @property
+    def session(self) -> str:
+        """The session of the tasks that are submitted by their objective."""
+        return self.parts.settings.session
+
+    async def submit(
+        self,
+        objective: str | TaskSpec,
+        *,
+        role: str = DEFAULT_ROLE,
+        context: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Submitted:
+        """Submit an objective. The same objective and context in one session give the same task.
+
+        *more* are further fields of TaskSpec, such as ``skill``, ``priority``, ``deadline``, ``depends_on`` or
+        ``fresh_key``; a TaskSpec has all of them already. Raises InvalidInput, also for an unknown role, skill or
+        capability, QueueFull, and StoreError.
+        """
+        from fireswarm.swarm.submission.submit_task import submit_task
+
+        if not isinstance(objective, TaskSpec):
+            fields: dict[str, Any] = {"session_hash": self.session, "context": dict(context or {}), **more}
+            objective = make_spec(objective=objective, assigned_to=role, **fields)
+        return await submit_task(self.parts, objective)
+
+    async def run(
+        self,
+        objective: str | TaskSpec,
+        *,
+        role: str = DEFAULT_ROLE,
+        context: Mapping[str, Any] | None = None,
+        timeout_seconds: float | None = None,
+        **more: Any,
+    ) -> TaskResult:
+        """Submit an objective, wait for it and return its result. Raises NotDone, with the reason, if it has none."""
+        submitted = await self.submit(objective, role=role, context=context, **more)
+        task = await self.wait(submitted, timeout_seconds=timeout_seconds)
+        if task.status is not TaskStatus.DONE or task.result is None:
+            reason = task.status_reason.value if task.status_reason else task.status.value
+            raise NotDone(f"task {task.task_id} is {reason}: {await self.explain(task)}", task.task_id)
+        return task.result
+
+    async def get(self, task: AnyTask) -> Task:
+        """Read one task. Raises NotFound for an unknown id."""
+        return await self.parts.board.get(_id_of(task))
+
+    async def find(self, prefix: str) -> Task:
+        """Return the one task whose id begins with *prefix*. Raises NotFound or InvalidInput."""
+        if not is_document_id(prefix):
+            raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
+        exact = await self.parts.store.get(task_path(prefix))
+        snapshots = [exact] if exact.data is not None else await self.parts.store.query(queries.id_prefix(prefix))
+        if not snapshots:
+            raise NotFound(f"there is no task {prefix}: `swarm tasks` lists the tasks")
+        if len(snapshots) > 1 and snapshots[0].id != prefix:
+            raise InvalidInput(f"more than one task id begins with {prefix}: give more characters")
+        return parse_task_snapshot(snapshots[0])
+
+    async def tasks(
+        self, *, status: str | None = None, role: str | None = None, session: str | None = None, limit: int = 50
+    ) -> list[Task]:
+        """Return up to *limit* tasks, most recently changed first: of every session, unless *session* names one."""
+        return await self.parts.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
+
+    async def objective(self, task: AnyTask) -> list[Task]:
+        """Return the tasks of a task's objective: parents before children, then by dependencies."""
+        query = queries.chain((await self._read(task)).trace.chain_id)
+        return _parse_objective(await self.parts.store.query(query))
+
+    async def relatives(self, task: AnyTask) -> dict[str, Task]:
+        """Return the tasks that a task depends on, created or repeats, by id."""
+        return await self.parts.board.relatives(await self._read(task))
+
+    async def explain(self, task: AnyTask, relatives: Mapping[str, Task] | None = None) -> str:
+        """Return what a task waits for and how to move it, in one or two sentences; reads *relatives* if omitted."""
+        return await self.parts.board.explain(await self._read(task), relatives)
+
+    async def stalls(self) -> list[Stall]:
+        """Return tasks that no worker will ever touch, each with what would move it."""
+        return await self.parts.board.stalls()
+
+    async def wait(self, task: AnyTask, *, timeout_seconds: float | None = None) -> Task:
+        """Wait until the task ends, or until no task of its objective can move without a person.
+
+        Returns the current task: look at ``status`` and ``status_reason``. Raises TimeoutError after *timeout_seconds*
+        of real time, and NotFound for an unknown id.
+        """
+        with anyio.fail_after(timeout_seconds):
+            async with self.follow(task) as changes:
+                async for _ in changes:
+                    pass
+        return await self.get(task)
+
+    @asynccontextmanager
+    async def follow(self, task: AnyTask) -> AsyncGenerator[AsyncIterator[list[Task]]]:
+        """Follow the tasks of a task's objective: ``async with swarm.follow(task) as changes``, then iterate.
+
+        Yields all of them after each change, as ``objective`` sorts them, and ends when the task is over, as ``wait``
+        does.
+        """
+        followed = await self._read(task)
+        async with (
+            self.parts.store.listen(queries.chain(followed.trace.chain_id)) as batches,
+            aclosing(_until_over(batches, followed.task_id)) as changes,
+        ):
+            yield changes
+
+    @asynccontextmanager
+    async def events(self, task: AnyTask) -> AsyncGenerator[AsyncIterator[TaskEvent]]:
+        """Follow the runs of a task's objective: ``async with swarm.events(task) as events``, then iterate.
+
+        Starts with the events so far and ends when the task is over, as ``wait`` does.
+        """
+        followed = await self._read(task)
+        send, receive = anyio.create_memory_object_stream[TaskEvent](100)
+        async with anyio.create_task_group() as group, receive:
+            group.start_soon(self._send_events, followed, send)
+            yield receive
+            group.cancel_scope.cancel()
+
+    async def answer(self, task: AnyTask, answers: Mapping[str, Any], *, by_id: bool = False) -> Task:
+        """Answer a blocked task's questions, by their names or ids; the task is queued again.
+
+        With a Task that has questions, the answers count for these questions only: StaleAnswer is raised if others are
+        open by now. With *by_id*, names are refused. Raises InvalidInput for missing and mistyped answers.
+        """
+        given = task.bind(answers) if isinstance(task, Task) else answers
+
+        def accept(current: Task) -> None:
+            if by_id:
+                check_by_id(current, answers)
+
+        return await self.parts.board.answer(_id_of(task), given, accept=accept)
+
+    async def approve(self, task: AnyTask, question: str = "", *, always: bool = False) -> Task:
+        """Allow the action that a task asks for; with *always*, also later in this task and the tasks it plans.
+
+        *question* is the id of the request. Without it, the request of the Task that was read is approved: an id alone
+        does not say which action. Raises StaleAnswer if the request is not open any more.
+        """
+        asked = (await self._read_for(task, question)).approval(question)
+        return await self.answer(_id_of(task), {asked.key: ALWAYS if always else YES})
+
+    async def deny(self, task: AnyTask, question: str = "", *, reason: str = "") -> Task:
+        """Refuse the action that a task asks for; *reason* is told to its model. See ``approve``."""
+        seen = await self._read_for(task, question)
+        asked = seen.approval(question)
+        reasons = [item.key for item in seen.questions if item.name == REASON and item.step == asked.step]
+        given = {reasons[0]: reason} if reason and reasons else {}
+        return await self.answer(_id_of(task), {asked.key: NO, **given})
+
+    async def retry(self, task: AnyTask, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: int = 0) -> Task:
+        """Queue a failed or paused task again, with all its attempts.
+
+        *redo* and *skip* name steps that the task gave up on: run again, or taken as done. *turns* are added to those
+        of its model. Raises InvalidInput for other steps, for one without a decision, and for a task that cannot be
+        retried.
+        """
+        return await self.parts.board.retry(_id_of(task), redo=redo, skip=skip, turns=turns)
+
+    async def cancel(self, task: AnyTask, reason: str = "by the program", *, tree: bool = True) -> list[str]:
+        """Cancel a task, and with *tree* all tasks below it. Returns the ids that this call canceled."""
+        return await self.parts.board.cancel(_id_of(task), reason, tree=tree)
+
+    async def _read(self, task: AnyTask) -> Task:
+        """Return the task that was read before, or read it."""
+        return task if isinstance(task, Task) else await self.get(task)
+
+    async def _read_for(self, task: AnyTask, question: str) -> Task:
+        """Return the task whose request is decided. Raises InvalidInput if nothing says which request."""
+        if not isinstance(task, Task) and not question:
+            raise InvalidInput(f"task {_id_of(task)}: give the id of the request, or the task as it was read")
+        return await self._read(task)
+
+    async def _send_events(self, task: Task, send: MemoryObjectSendStream[TaskEvent]) -> None:
+        """Send the events of the objective's runs to *send* until the task is over."""
+        readers: dict[str, RunReader] = {}
+
+        async def report(runs: Sequence[Snapshot]) -> None:
+            for run in runs:
+                reader = readers.setdefault(run.path, RunReader(self.parts.store))
+                for event in await reader.news(run):
+                    await send.send(_run_event(run.data or {}, event))
+
+        runs = queries.runs_of(task.trace.chain_id)
+        follower = RunFollower(self.parts.store, self.parts.clock, runs, report)
+        async with send, anyio.create_task_group() as group:
+            group.start_soon(follower.follow)
+            await self.wait(task)
+            await follower.read_once()
+            group.cancel_scope.cancel()
+
+
+async def _until_over(batches: AsyncIterator[Sequence[Snapshot]], task_id: str) -> AsyncGenerator[list[Task]]:
+    """Yield the tasks of each batch until the task is over."""
+    async for snapshots in batches:
+        tasks = _parse_objective(snapshots)
+        yield tasks
+        if is_over(tasks, task_id):
+            return
+
+
+def _parse_objective(snapshots: Sequence[Snapshot]) -> list[Task]:
+    return sort_objective(parse_readable(snapshots, parse_task_snapshot))
+
+
+def _run_event(run: Mapping[str, Any], event: Mapping[str, Any]) -> TaskEvent:
+    return TaskEvent(
+        task_id=str(run.get("task_id")),
+        run_id=str(run.get("run_id")),
+        role=str(run.get("role")),
+        type=str(event.get("type")),
+        at=event["ts"],
+        payload=dict(event.get("payload") or {}),
+    )
+
+
+def _id_of(task: AnyTask) -> str:
+    return task if isinstance(task, str) else task.task_id

@@ -1,0 +1,64 @@
+"""The parts of one swarm that its workers and its client share. Nothing here opens a store."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from fireswarm.contracts.ports import Blobs, Clock, ConversationStore, PendingWrites, Store
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.mind import Mind
+from fireswarm.settings import Settings
+from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.skills.running.execute import CodeRules
+from fireswarm.storage.memory import Memory
+from fireswarm.swarm.board import Board
+from fireswarm.swarm.records.heartbeats import Heartbeats
+from fireswarm.swarm.records.mailbox import Mailbox
+
+InlineSkill = Callable[[SkillRequest], Awaitable[SkillResult]]
+"""A skill that runs on the event loop of the worker."""
+
+
+async def noop(request: SkillRequest) -> SkillResult:
+    """Do nothing and succeed. For benchmarks, tests and trying out a graph."""
+    return SkillResult(summary="nothing to do, done")
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmParts:
+    """Store, board, records, roles and skills of one swarm.
+
+    Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` tells a model how to
+    answer, ``advisor`` how it is asked for advice. ``pending`` holds spend that is committed with a journal's next
+    commit. Without ``conversations``, the store keeps conversations.
+    """
+
+    settings: Settings
+    store: Store
+    clock: Clock
+    blobs: Blobs
+    board: Board
+    mailbox: Mailbox
+    memory: Memory
+    heartbeats: Heartbeats
+    roles: Mapping[str, RoleCard]
+    catalog: Catalog
+    workdir: Path
+    inline: Mapping[str, InlineSkill] = field(default_factory=lambda: {"noop": noop})
+    processes: anyio.CapacityLimiter | None = None
+    mind: Mind | None = None
+    protocol: str = ""
+    advisor: str = ""
+    pending: PendingWrites | None = None
+    conversations: ConversationStore | None = None
+
+    @property
+    def code_rules(self) -> CodeRules:
+        """The operator's rules for the code of skills."""
+        runtime = self.settings.runtime
+        return CodeRules(runtime.confinement, runtime.pass_environment, self.workdir)
