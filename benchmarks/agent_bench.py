@@ -37,6 +37,7 @@ from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.llm.providers.anthropic import AnthropicModel
 from fireswarm.mind import Assignment, Mind, Tool, think
 from fireswarm.redaction import Redactor
+from fireswarm.runs.make_mind import make_mind
 from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.packs.catalog import load_catalog
@@ -44,7 +45,6 @@ from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.turn import open_journal
-from fireswarm.wiring.model import make_mind
 from tests.support.providers import FakeProviders, Received, Reply
 from tests.support.wire_bodies import plain
 

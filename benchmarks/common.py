@@ -19,9 +19,9 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import Settings
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.swarm.opening.open_parts import INDEXES_FILE, open_parts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
-from fireswarm.wiring.swarm import INDEXES_FILE, open_parts
 
 SUBMITTERS = 50
 

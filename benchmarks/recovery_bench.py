@@ -23,8 +23,8 @@ from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.processes.startup import loop_options
 from fireswarm.settings import load_settings
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
-from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import lay_out, swarm_up
 
 LEASE_SECONDS = 5.0

@@ -22,9 +22,9 @@ import anyio
 import fireswarm
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring.swarm import open_parts
 
 SOURCE = str(Path(fireswarm.__file__).parent)
 LEFT_OUT = ("storage/", "contracts/", "settings/", "redaction/", "processes/startup.py")

@@ -17,8 +17,8 @@ from fireswarm.agent.run import Watching, carry_out
 from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.mind import Conclusion
+from fireswarm.runs.make_mind import agent_catalog, redactor_for
 from fireswarm.settings import AgentSettings
-from fireswarm.wiring.model import agent_catalog, redactor_for
 
 UNFORESEEN = "I cannot say more than the task does: decide by yourself, and say what you assumed."
 """Answer to a question that the task foresees no answer for."""

@@ -14,9 +14,9 @@ import anyio
 from benchmarks.agent_tasks.task import BenchTask
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.confinement.view import View, check_confinement
+from fireswarm.runs.model_adapters import make_model
 from fireswarm.settings import AgentSettings, load_agent_settings
 from fireswarm.settings.model_limits import plain_name, price_of
-from fireswarm.wiring.adapters import make_model
 
 RECORDED = "answers recorded by hand: this says nothing about a model"
 TASK_USD = 0.50

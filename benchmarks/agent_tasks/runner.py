@@ -27,9 +27,9 @@ from benchmarks.agent_tasks.task import HERE, BenchTask
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.runs.make_mind import redactor_for
 from fireswarm.runs.sinks.files import EVENTS_FILE, read_events
 from fireswarm.settings import AgentSettings
-from fireswarm.wiring.model import redactor_for
 
 ROOT = HERE.parents[1]
 STOP_SECONDS = 5.0

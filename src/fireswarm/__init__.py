@@ -52,7 +52,7 @@ NAMES = {
     "swarm.worker.loop": ("Worker",),
     "swarm.worker.role": ("RoleConfig",),
     "version": ("__version__",),
-    "wiring.conversations": ("create_agent_adapter",),
+    "swarm.opening.open_conversations": ("create_agent_adapter",),
 }
 """Public names by the module that defines them."""
 

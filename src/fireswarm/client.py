@@ -74,7 +74,7 @@ class Swarm:
         project and implies ``firestore``. Missing values come from *settings*, else from ``swarm.yaml`` in *root*
         and the environment. Raises ConfigError and StoreUnavailable.
         """
-        from fireswarm.wiring.embedded import open_for_client
+        from fireswarm.swarm.opening.in_program import open_for_client
 
         async with open_for_client(
             store, project=project, session=session, root=Path(root), settings=settings
@@ -97,7 +97,7 @@ class Swarm:
         *roles* maps a role to its skills: functions made with ``@skill``, or names of skills below *root*. None runs
         the roles of *root*, else the five that ship. *store* is ``memory`` (deleted at the end) or ``embedded``.
         """
-        from fireswarm.wiring.embedded import open_local
+        from fireswarm.swarm.opening.in_program import open_local
 
         async with open_local(
             roles, store=store, session=session, root=Path(root), settings=settings, clock=clock

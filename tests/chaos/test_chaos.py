@@ -20,8 +20,8 @@ from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
-from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import GRAPH, lay_out, role_processes, swarm_up, until, with_signal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]

@@ -19,8 +19,8 @@ from fireswarm.contracts.swarm.outcome import Done, Handoff
 from fireswarm.contracts.swarm.task import TaskResult, TaskSpec
 from fireswarm.settings import load_settings
 from fireswarm.swarm.board import HeldLease
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
-from fireswarm.wiring.swarm import open_parts
 from tests.integration.test_cli import swarm
 
 HOSTILE = "see [/foo] and [bold]this[/bold] and :smile: in a[0]"

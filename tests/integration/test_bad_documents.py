@@ -15,7 +15,7 @@ from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
-from fireswarm.wiring.swarm import open_parts
+from fireswarm.swarm.opening.open_parts import open_parts
 from tests.integration.test_cli import swarm as command
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, work_message, working

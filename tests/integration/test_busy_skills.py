@@ -12,9 +12,9 @@ import pytest
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
-from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import lay_out
 
 pytestmark = pytest.mark.anyio

@@ -27,7 +27,7 @@ from fireswarm.contracts.ports import Create, Update
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import load_settings
 from fireswarm.settings.packaged import packaged_path
-from fireswarm.wiring.swarm import open_parts
+from fireswarm.swarm.opening.open_parts import open_parts
 from tests.support.fleet import environment, lay_out, role_processes, swarm_up, until
 
 ECHO = """
@@ -330,7 +330,7 @@ def test_bad_input_gets_a_clear_message_and_a_non_zero_exit(root: Path, argument
 
 @pytest.mark.parametrize("command", ["tasks", "doctor"])
 def test_unreachable_store_is_named_at_once(root: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fireswarm.wiring.swarm.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("fireswarm.swarm.opening.open_parts.CONNECT_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     done = swarm(root, command, FIRESTORE_EMULATOR_HOST=address)

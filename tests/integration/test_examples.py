@@ -33,8 +33,8 @@ from fireswarm.mind.approvals import place_of, questions_for
 from fireswarm.mind.gate import command_call
 from fireswarm.runs.sinks.files import read_events
 from fireswarm.settings import load_settings
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.turn.turn import open_journal
-from fireswarm.wiring.swarm import open_parts
 from tests.support.fleet import environment
 
 ROOT = Path(__file__).parents[2]

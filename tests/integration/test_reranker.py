@@ -11,11 +11,11 @@ import pytest
 
 from fireswarm.errors import ConfigError
 from fireswarm.llm.providers.embeddings import GeminiReranker
+from fireswarm.runs.make_mind import make_reranker
 from fireswarm.settings import load_agent_settings
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.routing.rerank import route_with
 from fireswarm.skills.routing.router import Router
-from fireswarm.wiring.model import make_reranker
 from tests.support.http import HttpServer, Request, Response
 
 pytestmark = pytest.mark.anyio

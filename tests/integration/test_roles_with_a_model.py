@@ -12,9 +12,9 @@ from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
-from fireswarm.wiring.swarm import open_parts
 
 pytestmark = pytest.mark.anyio
 

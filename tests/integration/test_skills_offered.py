@@ -10,7 +10,7 @@ import pytest
 
 from fireswarm.settings import load_settings
 from fireswarm.skills.packs.catalog import load_catalog
-from fireswarm.wiring.swarm import load_swarm
+from fireswarm.swarm.opening.open_parts import load_swarm
 from tests.integration.test_cli import swarm
 from tests.support.commands import agent
 from tests.support.experts import calls

@@ -16,7 +16,7 @@ from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.firestore.errors import translate
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS, FirestoreStore
-from fireswarm.wiring.swarm import open_parts
+from fireswarm.swarm.opening.open_parts import open_parts
 from tests.support.swarm import SwarmRig
 from tests.support.unreliable import time_flows, unreliable
 

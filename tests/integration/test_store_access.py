@@ -21,7 +21,7 @@ from fireswarm.contracts.ports import Create
 from fireswarm.errors import StoreError
 from fireswarm.settings import STORE_TOKEN, Settings, load_settings
 from fireswarm.storage.firestore.channel import close
-from fireswarm.wiring.swarm import open_parts, serving
+from fireswarm.swarm.opening.open_parts import open_parts, serving
 from tests.support.fleet import environment
 
 pytestmark = pytest.mark.anyio

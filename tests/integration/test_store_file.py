@@ -9,15 +9,15 @@ import pytest
 
 from fireswarm.errors import StoreUnavailable
 from fireswarm.settings import load_settings
-from fireswarm.wiring import swarm as wiring_swarm
-from fireswarm.wiring.swarm import serving
+from fireswarm.swarm.opening import open_parts
+from fireswarm.swarm.opening.open_parts import serving
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_command_waits_for_another_one_that_ends(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, environment={})
-    first = wiring_swarm.open_database(settings)
+    first = open_parts.open_database(settings)
     opened = anyio.Event()
 
     async def second() -> None:
@@ -35,8 +35,8 @@ async def test_command_waits_for_another_one_that_ends(tmp_path: Path) -> None:
 
 
 async def test_process_that_keeps_the_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wiring_swarm, "FILE_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(open_parts, "FILE_WAIT_SECONDS", 0.2)
     settings = load_settings(tmp_path, environment={})
-    with wiring_swarm.open_database(settings), pytest.raises(StoreUnavailable, match="did not end within 0.2 s"):
+    with open_parts.open_database(settings), pytest.raises(StoreUnavailable, match="did not end within 0.2 s"):
         async with serving(settings):
             pass

@@ -16,13 +16,13 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.llm.spend import StoreLedger
+from fireswarm.runs.make_mind import make_mind, prompt_file
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring.model import make_mind, prompt_file
 from tests.support.swarm import SwarmRig, open_test_swarm
 
 pytestmark = pytest.mark.anyio

@@ -24,6 +24,7 @@ from fireswarm.contracts.swarm.outcome import Retry
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.runs.make_mind import make_mind
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.paths import run_path
@@ -32,7 +33,6 @@ from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.spending import read_spending
 from fireswarm.swarm.turn.recorder import LIVE_SECONDS
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring.model import make_mind
 from tests.support.swarm import SwarmRig
 from tests.support.unreliable import unreliable
 

@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "fireswarm"
 FIRELITE = ROOT / "packages" / "firelite" / "src" / "firelite"
 ROOMS = sorted(path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists())
 UPWARD = {room: "fireswarm.cli" for room in ROOMS if room != "cli"}
-SDK_ROOMS = {"api", "cli", "llm", "storage", "wiring"}
+SDK_ROOMS = {"api", "cli", "llm", "storage"}
 
 
 def gates() -> ModuleType:
@@ -72,7 +72,7 @@ def test_import_of_fireswarm_in_firelite_is_reported(planted: str) -> None:
     assert "firelite.planted_too -> fireswarm.redaction" in planted
 
 
-def test_import_of_firelite_outside_wiring_and_the_store_commands_is_reported(planted: str) -> None:
+def test_import_of_firelite_outside_opening_and_the_store_commands_is_reported(planted: str) -> None:
     assert "fireswarm.swarm.planted_too -> firelite.database" in planted
 
 

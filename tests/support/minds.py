@@ -23,11 +23,11 @@ from fireswarm.llm.budget import Ledger
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, think
 from fireswarm.runs.assemble import grant_of
+from fireswarm.runs.make_mind import make_mind, redactor_for
+from fireswarm.runs.model_adapters import make_model
 from fireswarm.runs.sinks.files import RunLog, read_events
 from fireswarm.settings import AgentSettings, load_agent_settings
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
-from fireswarm.wiring.adapters import make_model
-from fireswarm.wiring.model import make_mind, redactor_for
 from tests.support.cloud_accounts import AWS_ENVIRONMENT, LOCATION, REGION, service_account_file
 from tests.support.providers import FakeProviders, Received, Reply, Script
 

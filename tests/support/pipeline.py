@@ -10,13 +10,13 @@ from typing import Any
 
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.runs.make_mind import ADVISOR_FILE, make_mind, prompt_file
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.documents.build import parse_task
 from fireswarm.storage.documents.queries import chain
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.wiring.model import ADVISOR_FILE, make_mind, prompt_file
 from tests.support.swarm import ROLES, SwarmRig
 
 DEMO = packaged_path("skills") / "node-pipeline" / "references" / "demo"

@@ -29,12 +29,12 @@ from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.storage.firestore.store import FirestoreStore
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules, HeldLease
+from fireswarm.swarm.opening.open_parts import LOCAL_PROJECT
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.turn.turn import open_journal
-from fireswarm.wiring.swarm import LOCAL_PROJECT
 
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 

@@ -19,8 +19,8 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import ConfigError, MissingApiKey, ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.google_access import google_access
 from fireswarm.mind import ConclusionStatus
+from fireswarm.runs.model_adapters import describe_access, make_model
 from fireswarm.settings import load_agent_settings
-from fireswarm.wiring.adapters import describe_access, make_model
 from tests.support.cloud_accounts import BEARER, LOCATION, PROJECT, REGION, service_account_file
 from tests.support.minds import ENVIRONMENT, Bench, Lab, at, decided
 from tests.support.provider_replies import Received

@@ -14,8 +14,8 @@ from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.grant import Grant
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, think
+from fireswarm.runs.make_mind import make_mind, redactor_for
 from fireswarm.runs.sinks.files import RunLog
-from fireswarm.wiring.model import make_mind, redactor_for
 from tests.support.experts import calls
 from tests.support.minds import PROVIDERS, SYSTEM, TASK, Bench, Lab
 from tests.support.provider_rules import UNSIGNED

@@ -16,8 +16,8 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.openai import OpenAiModel
 from fireswarm.mind import ConclusionStatus
+from fireswarm.runs.model_adapters import make_model
 from fireswarm.settings import load_agent_settings
-from fireswarm.wiring.adapters import make_model
 from tests.support.minds import ENVIRONMENT, Bench, Lab, Ran, at, decided
 from tests.support.provider_replies import Received
 from tests.support.providers import Reply

@@ -11,10 +11,10 @@ from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.contracts.swarm.event import EventRecord
 from fireswarm.mind import Conclusion
+from fireswarm.runs.make_mind import agent_catalog
 from fireswarm.settings import AgentSettings, load_found_settings
 from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.catalog import Catalog
-from fireswarm.wiring.model import agent_catalog
 
 
 async def run_agent(

@@ -41,12 +41,7 @@ from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.processes.descendants import kill_running
 from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.runs.assemble import file_tools, grant_of, system_text
-from fireswarm.runs.sinks.files import RunLog, new_run_id
-from fireswarm.settings import AgentSettings
-from fireswarm.settings.load import home_folder
-from fireswarm.settings.run_folders import SPEND_FILE, make_runs_folder
-from fireswarm.skills.packs.catalog import Catalog
-from fireswarm.wiring.model import (
+from fireswarm.runs.make_mind import (
     AGENT_FILE,
     TOOLS_FILE,
     close_model,
@@ -54,6 +49,11 @@ from fireswarm.wiring.model import (
     prompt_file,
     redactor_for,
 )
+from fireswarm.runs.sinks.files import RunLog, new_run_id
+from fireswarm.settings import AgentSettings
+from fireswarm.settings.load import home_folder
+from fireswarm.settings.run_folders import SPEND_FILE, make_runs_folder
+from fireswarm.skills.packs.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ MODULES = (
     "fireswarm.skills.running.execute",
     "fireswarm.storage.blobs",
     "fireswarm.storage.firestore.store",
-    "fireswarm.wiring.swarm",
+    "fireswarm.swarm.opening.open_parts",
     "google.cloud.firestore",
     *(["uvloop"] if loop_options()["use_uvloop"] else []),  # this also sets what gRPC reads when it is imported
 )

@@ -1,4 +1,4 @@
-"""The ports on one page: the interfaces that the core needs. Only ``wiring`` and the store commands name adapters."""
+"""The ports on one page: the interfaces that the core needs. Only ``swarm.opening`` names adapters of the store."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from google.cloud.firestore_v1 import AsyncClient
 from fireswarm.contracts.ports import Query
 from fireswarm.errors import StoreError
 from fireswarm.settings import Settings, load_settings
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
-from fireswarm.wiring.swarm import open_parts
 from tests.chaos.at_size.check import check
 from tests.chaos.at_size.work import EVIDENCE, FAIL_ONCE, SESSION, Seeder
 from tests.support.fleet import GRAPH, lay_out, until

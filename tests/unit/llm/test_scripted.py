@@ -9,8 +9,8 @@ import pytest
 from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, StopReason
 from fireswarm.errors import ConfigError, ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.scripted import ScriptedModel, load_script
+from fireswarm.runs.model_adapters import make_model
 from fireswarm.settings import load_agent_settings
-from fireswarm.wiring.adapters import make_model
 
 pytestmark = pytest.mark.anyio
 

@@ -19,9 +19,9 @@ from fireswarm.errors import InvalidInput
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Steering, think
 from fireswarm.redaction import Redactor
+from fireswarm.runs.make_mind import make_mind
 from fireswarm.runs.sinks.files import RunLog, read_events
 from fireswarm.runs.sinks.step_file import INTERRUPTED, StepFile
-from fireswarm.wiring.model import make_mind
 from tests.support.experts import Expert, bash, calls, on_the_wire
 from tests.support.minds import SYSTEM, TASK, Bench, Lab
 

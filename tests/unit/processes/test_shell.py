@@ -14,8 +14,8 @@ import pytest
 
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.shell import CANNOT_START, TIMED_OUT, Shell
+from fireswarm.runs.make_mind import without_secrets
 from fireswarm.settings import AgentSettings
-from fireswarm.wiring.model import without_secrets
 from tests.support.fleet import pid_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="bash")]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from fireswarm.cli.agent.main import PROVIDERS
 from fireswarm.errors import ConfigError, MissingApiKey
+from fireswarm.runs.model_adapters import describe_access, key_for, make_model
 from fireswarm.settings import AgentSettings, Settings, find_agent_file, load_agent_settings, load_settings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.providers import ProviderName, ProviderSettings
 from fireswarm.settings.sample import keys, sample
-from fireswarm.wiring.adapters import describe_access, key_for, make_model
 
 SEED = """
 model:

@@ -41,7 +41,7 @@ from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.firestore.store import FirestoreStore
-from fireswarm.wiring.swarm import open_client
+from fireswarm.swarm.opening.open_parts import open_client
 from tests.support.postgres import postgres
 
 pytestmark = pytest.mark.anyio

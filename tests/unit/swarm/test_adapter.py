@@ -26,7 +26,7 @@ from fireswarm.errors import ContextEnded, InvalidInput, ResumeRefused
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.swarm.conversations.adapter import AgentAdapter
-from fireswarm.wiring.conversations import create_agent_adapter
+from fireswarm.swarm.opening.open_conversations import create_agent_adapter
 
 pytestmark = pytest.mark.anyio
 

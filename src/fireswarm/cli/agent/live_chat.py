@@ -24,11 +24,11 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.mind import Conclusion, Steering
 from fireswarm.processes.startup import INTERRUPTED
+from fireswarm.runs.make_mind import redactor_for
 from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.run_folders import CHATS_FOLDER
 from fireswarm.skills.packs.catalog import Catalog
-from fireswarm.wiring.model import redactor_for
 
 if TYPE_CHECKING:
     from rich.console import Console

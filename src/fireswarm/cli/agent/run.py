@@ -35,11 +35,11 @@ from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.mind.mind import RunFailed
 from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.runs.assemble import grant_of
+from fireswarm.runs.make_mind import agent_catalog, make_mind, redactor_for
+from fireswarm.runs.model_adapters import make_model
 from fireswarm.runs.sinks.files import RunLog, new_run_id, run_folder
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
-from fireswarm.wiring.adapters import make_model
-from fireswarm.wiring.model import agent_catalog, make_mind, redactor_for
 
 if TYPE_CHECKING:
     from fireswarm.cli.watch.run_view import RunView

@@ -55,7 +55,7 @@ def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervis
 
 async def refuse_second_fleet(settings: Settings) -> None:
     """Raise InvalidInput if agents work on the embedded store of this folder, which another process serves."""
-    from fireswarm.wiring.swarm import served_elsewhere
+    from fireswarm.swarm.opening.open_parts import served_elsewhere
 
     if not (uri := served_elsewhere(settings)):
         return

@@ -37,7 +37,7 @@ def _catalog(skills_dirs: Sequence[Path] | None, program: str) -> Catalog:
     """Return the skills that *program*, ``agent`` or ``swarm``, offers in the current folder. Raises ConfigError."""
     here, home = Path.cwd(), home_folder()
     if program == "agent":
-        from fireswarm.wiring.model import agent_catalog
+        from fireswarm.runs.make_mind import agent_catalog
 
         return agent_catalog(load_found_settings(None, here, home), here, home, skills_dirs or ())
     packaged = _packaged_skills() if load_settings(here).skills.builtin else None

@@ -69,8 +69,8 @@ async def _serve(settings: Settings, access: Access, listening: socket, made: st
     """Serve the API until SIGINT or SIGTERM, and print its address."""
     from fireswarm.api.server import address_of, serve
     from fireswarm.api.session import ApiSession
-    from fireswarm.wiring.model import redactor_for
-    from fireswarm.wiring.swarm import serving
+    from fireswarm.runs.make_mind import redactor_for
+    from fireswarm.swarm.opening.open_parts import serving
 
     secrets = [access.token] if access.token else []
     redactor = redactor_for(settings, {**os.environ, TOKEN_VARIABLE: secrets[0]} if secrets else None)

@@ -20,7 +20,7 @@ def migrate(root: Root = Path()) -> None:
     """Create or extend the tables in the database of DATABASE_URL. Safe to repeat."""
     from fireswarm.clocks import ServerClock
     from fireswarm.storage.conversations.postgres import PostgresContexts
-    from fireswarm.wiring.conversations import open_contexts
+    from fireswarm.swarm.opening.open_conversations import open_contexts
 
     settings = settings_for(root, None)
     if settings.state.backend != "postgres":

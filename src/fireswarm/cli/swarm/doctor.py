@@ -29,12 +29,12 @@ from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError, MissingApiKey
 from fireswarm.llm.budget import Meter
+from fireswarm.runs.model_adapters import describe_access
 from fireswarm.settings import Settings
 from fireswarm.settings.model_limits import UNKNOWN, limits_of
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
-from fireswarm.wiring.adapters import describe_access
 
 MAX_STALLS = 20
 """Number of stalled tasks that are listed."""
@@ -96,7 +96,7 @@ def _python() -> Finding:
 
 def _data(settings: Settings) -> list[Finding]:
     """Check roles, skills and the handoff policy."""
-    from fireswarm.wiring.swarm import load_swarm
+    from fireswarm.swarm.opening.open_parts import load_swarm
 
     findings: list[Finding] = []
     swarm = _try(

@@ -86,7 +86,7 @@ def up(
     With --session, it works only on tasks of that session; without, on tasks of every session. If a fleet works on the
     embedded store of this folder already, --join, --roles or --replicas is needed to start more role processes.
     """
-    from fireswarm.wiring.swarm import load_swarm, serving
+    from fireswarm.swarm.opening.open_parts import load_swarm, serving
 
     settings = settings_for(root, store, project, session, **bound_to(session))
     cards, _, _ = load_swarm(settings)
@@ -143,7 +143,7 @@ def role(
 
     With --session, it works only on tasks of that session; without, on tasks of every session.
     """
-    from fireswarm.wiring.swarm import new_agent_id, open_parts
+    from fireswarm.swarm.opening.open_parts import new_agent_id, open_parts
 
     settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency}, **bound_to(session))
     agent = agent_id or new_agent_id(name)

@@ -28,6 +28,14 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.processes.confinement.container import hide_environment
+from fireswarm.runs.make_mind import (
+    ADVISOR_FILE,
+    TOOLS_FILE,
+    close_model,
+    make_mind,
+    prompt_file,
+    redactor_for,
+)
 from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.packaged import packaged_path
@@ -36,20 +44,12 @@ from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules
+from fireswarm.swarm.opening.open_conversations import open_contexts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.roles.card import load_roles
-from fireswarm.wiring.conversations import open_contexts
-from fireswarm.wiring.model import (
-    ADVISOR_FILE,
-    TOOLS_FILE,
-    close_model,
-    make_mind,
-    prompt_file,
-    redactor_for,
-)
 
 if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient

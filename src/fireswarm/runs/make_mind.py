@@ -22,6 +22,7 @@ from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.shell import Shell
 from fireswarm.processes.startup import without_collector
 from fireswarm.redaction import Redactor, secret_values, without_credentials
+from fireswarm.runs.model_adapters import make_model
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.cache import default_cache
@@ -29,7 +30,6 @@ from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import DiscoveryLimits, places
 from fireswarm.skills.routing.rerank import Reranker
 from fireswarm.skills.routing.router import Router
-from fireswarm.wiring.adapters import make_model
 
 PROTOCOL_FILE = "PROTOCOL.md"
 """The form of an answer, for a model that does not call tools itself."""

@@ -8,12 +8,12 @@ from pathlib import Path
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.ports import Clock, ConversationStore, Store
 from fireswarm.errors import ConfigError
+from fireswarm.runs.make_mind import redactor_for
 from fireswarm.settings import Settings, load_settings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.swarm.conversations.adapter import AgentAdapter
-from fireswarm.wiring.model import redactor_for
 
 
 def open_contexts(settings: Settings, store: Store | None, clock: Clock) -> ConversationStore:

@@ -19,9 +19,9 @@ from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings, load_settings
 from fireswarm.skills.functions import FunctionSkill
 from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.swarm.opening.open_parts import new_agent_id, open_parts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.role import RoleConfig, run
-from fireswarm.wiring.swarm import new_agent_id, open_parts
 
 
 @contextlib.asynccontextmanager
