@@ -7,7 +7,7 @@ COVERED := $(addprefix fireswarm/swarm/,board/* records/mailbox.py records/journ
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent mutants clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,12 @@ bench: setup-dev ## Run every benchmark; each prints one JSON line
 
 bench-agent: setup-dev ## Measure a model on twelve tasks: MODEL=claude-sonnet-5-5, PROVIDER=...; without MODEL, recorded answers
 	@$(PY) -m benchmarks.agent_tasks $(if $(MODEL),--model '$(MODEL)') $(if $(PROVIDER),--provider '$(PROVIDER)') $(AGENT_TASKS)
+
+mutants: setup-dev .tools/mutants/.ready ## Change the code of important rooms, and see what no test notices: ROOM=gate SAMPLE=40 SEED=1
+	@$(PY) tools/mutants.py $(ROOM) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+
+.tools/mutants/.ready: tools/mutants.txt tools/mutants.sh tools/find.sh
+	@sh tools/mutants.sh
 
 clean: ## Remove everything that make created
 	@rm -rf .venv .tools .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis
