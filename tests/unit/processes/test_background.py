@@ -19,13 +19,14 @@ import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.background.command import BackgroundCommand, CannotStart
+from fireswarm.processes.background.command import BackgroundCommand
 from fireswarm.processes.background.recent_output import UNFINISHED_BYTES, RecentOutput
 from fireswarm.processes.confinement.control_group import new_control_group
-from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
+from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.descendants import kill_running
 from fireswarm.processes.output import TO_A_FILE
+from fireswarm.processes.run import CannotStart
 from fireswarm.processes.shell import Shell
 from tests.support.processes import own_control_groups
 from tests.unit.processes.test_view import SECRET, SHELL, WRITING, state, workspace

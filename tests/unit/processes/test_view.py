@@ -19,8 +19,8 @@ import pytest
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement import view
 from fireswarm.processes.confinement.control_group import new_control_group
-from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
-from fireswarm.processes.confinement.view import HOME, View, confine
+from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimits
+from fireswarm.processes.confinement.view import HOME, View
 from fireswarm.processes.output import KILLED
 from fireswarm.processes.shell import Shell
 from tests.support.processes import own_control_groups
@@ -44,7 +44,7 @@ SHELL = Shell(("/bin/bash", "-lc"), 16_000, ENVIRONMENT)
 def works() -> str:
     """Return the reason why nothing can be confined here, or ""."""
     try:
-        with confine(View(Path("/tmp")), {}):
+        with View(Path("/tmp")).confine({}):
             return ""
     except SandboxRefused as error:
         return str(error)
