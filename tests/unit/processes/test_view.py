@@ -288,6 +288,7 @@ async def test_workspace_of_another_user_below_a_private_folder_can_be_worked_in
     folder.mkdir(parents=True)
     (tmp_path / "private").chmod(0o700)
     shutil.chown(folder, 61200, 61200)
+    folder.chmod(0o700)
     ran = await SHELL.run("touch b", folder, 20, View(folder, writable=True))
     assert ran.exit_code == 0 and (folder / "b").exists()
 

@@ -43,8 +43,8 @@ class Launch:
 class Isolation:
     """What bubblewrap gives to a command: arguments for its ``rights`` and ``mounts``, and further ``files``.
 
-    ``folder`` is its current folder; it has a ``network`` or none. The words ``start_as`` come before it. See `call_filter` for ``strict`` and
-    ``local_sockets``.
+    ``folder`` is its current folder; it has a ``network`` or none. The words ``start_as`` come before it. For
+    ``strict`` and ``local_sockets`` see `call_filter`.
     """
 
     rights: Sequence[str]

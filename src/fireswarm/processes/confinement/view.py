@@ -106,10 +106,10 @@ class View:
         isolation = Isolation(
             rights=_rights(owner),
             mounts=_mounts(self, environment.get("PATH", "")),
-            folder=self.place,
+            folder=self.place if owner is None else Path("/"),  # only its owner may enter a private one
             files=self.files if self.strict else {**_user_database(owner), **self.files},
             network=self.network and not self.strict,
-            start_as=_start_as(owner),
+            start_as=_start_as(owner, self.place),
             strict=self.strict,
         )
         with isolate(isolation, _environment(self, environment)) as launch:
@@ -180,11 +180,12 @@ def _rights(owner: tuple[int, int] | None) -> list[str]:
     return ["--hostname", "sandbox", "--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER)]
 
 
-def _start_as(owner: tuple[int, int] | None) -> list[str]:
-    """Return the command that gives up the last rights of root before it starts what follows."""
+def _start_as(owner: tuple[int, int] | None, folder: Path) -> list[str]:
+    """Return the command that gives up the last rights of root, enters *folder*, and starts what follows."""
     if owner is None:
         return []
-    return ["/usr/bin/setpriv", f"--reuid={owner[0]}", f"--regid={owner[1]}", "--clear-groups", "--inh-caps=-all"]
+    words = ["/usr/bin/setpriv", f"--reuid={owner[0]}", f"--regid={owner[1]}", "--clear-groups", "--inh-caps=-all"]
+    return [*words, "/usr/bin/env", f"--chdir={folder}"]
 
 
 def _mounts(view: View, path: str) -> list[str]:
@@ -233,7 +234,7 @@ def _reason_against(program: str, owner: tuple[int, int] | None) -> str:
     It runs in another session: Ctrl+C at that moment would end it, and all later commands would be refused.
     """
     arguments = [*NAMESPACES, *_rights(owner), *NO_NETWORK, "--proc", "/proc", *system_mounts()]
-    command = [program, *arguments, "--", *_start_as(owner), "/bin/true"]
+    command = [program, *arguments, "--", *_start_as(owner, Path("/")), "/bin/true"]
     try:
         tried = subprocess.run(
             command, capture_output=True, timeout=TRIAL_SECONDS, check=False, env={}, start_new_session=True
