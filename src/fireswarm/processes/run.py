@@ -35,7 +35,7 @@ from fireswarm.processes.descendants import Descendants, running, tree
 from fireswarm.processes.output import KILLED, TIMED_OUT, OutputTail
 
 LIMITS = ProcessLimits()
-"""Limits of a program that nobody configured."""
+"""Limits of a program without configured ones."""
 
 MAX_OUTPUT_BYTES = 4_000_000
 """Output of `run_confined` that is returned; the middle of a longer one is left out."""
@@ -61,7 +61,7 @@ class CannotStart(OSError):
 
 
 class Sink(Protocol):
-    """Takes the output of a program, from a thread of its own."""
+    """Takes the output of a program; a separate thread calls it."""
 
     def add(self, data: bytes) -> None:
         """Add bytes."""
@@ -92,7 +92,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended: its exit code, and the limit that it exceeded, if any."""
+    """The end of a program: its exit code, and the limit that it exceeded, if any."""
 
     code: int
     excess: Excess | None = None
@@ -110,7 +110,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Confined:
-    """A started program, in a group of its own. `wait` or `kill` must be called: they end all that it started."""
+    """A started program in a new process group. Call `wait` or `kill`: they end all that it started."""
 
     process: subprocess.Popen[bytes]
     launch: Launch

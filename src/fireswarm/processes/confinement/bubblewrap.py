@@ -41,7 +41,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """What bubblewrap gives to a command: arguments for its ``rights`` and ``mounts``, and further ``files``.
+    """The surroundings of a command: arguments for its ``rights`` and ``mounts``, and further ``files``.
 
     ``folder`` is its current folder; it has a ``network`` or none. The words ``start_as`` come before it. For
     ``strict`` and ``local_sockets`` see `call_filter`.
