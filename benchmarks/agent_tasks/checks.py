@@ -23,7 +23,7 @@ from benchmarks.agent_tasks.task import (
     UnchangedCheck,
 )
 from fireswarm.contracts.linear_pattern import match_glob
-from fireswarm.processes.confinement.limits import ProcessLimits
+from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.shell import Shell
 from fireswarm.settings.agent import RuntimeSettings

@@ -13,7 +13,7 @@ import anyio
 
 from benchmarks.agent_tasks.task import BenchTask
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.confinement.view import View, check_confinement
+from fireswarm.processes.confinement.view import View
 from fireswarm.runs.model_adapters import make_model
 from fireswarm.settings import AgentSettings, load_agent_settings
 from fireswarm.settings.model_limits import plain_name, price_of
@@ -109,7 +109,7 @@ def _check_commands(settings: AgentSettings) -> None:
     """Raise SandboxRefused if commands cannot be confined on this machine."""
     if settings.runtime.confinement != "none":
         with tempfile.TemporaryDirectory() as folder:
-            check_confinement(View(Path(folder), container=settings.runtime.confinement == "container"))
+            View(Path(folder), container=settings.runtime.confinement == "container").check()
 
 
 def _close(model: Any) -> None:

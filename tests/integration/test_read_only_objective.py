@@ -14,7 +14,7 @@ import pytest
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.swarm.task import Constraints, StatusReason, Task, TaskSpec, TaskStatus
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.writes import confine_writes
+from fireswarm.processes.confinement.machine_view import MachineView
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
@@ -88,7 +88,7 @@ CARELESS = "from pathlib import Path\n\n\ndef run(request):\n    Path(request.co
 def folder(tmp_path: Path) -> Path:
     """A repository with files, which nothing may change."""
     try:
-        with confine_writes((tmp_path,), {}):
+        with MachineView((tmp_path,)).confine({}):
             pass
     except SandboxRefused as error:
         pytest.skip(str(error))

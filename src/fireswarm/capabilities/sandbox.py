@@ -12,29 +12,19 @@ from typing import Any, Literal
 
 import anyio
 import anyio.to_thread
-from pydantic import ConfigDict
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
-from fireswarm.contracts.ports import Sandbox
-from fireswarm.contracts.skills.sandbox import SandboxLimits
+from fireswarm.capabilities.code_run import CodeRun, SandboxLimits, list_files
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
 
 MAX_CODE_CHARS = 200_000
-MAX_LISTED = 100
-
-
-class SandboxConfig(SandboxLimits):
-    """Limits of each run; ``timeout_seconds`` is the maximum that a call may request."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
     """The tool, on one folder that persists between calls."""
 
-    sandbox: Sandbox
     folder: Path
     limits: SandboxLimits
 
@@ -53,31 +43,16 @@ class Execution:
             if not 0 < timeout_seconds <= limits.timeout_seconds:
                 raise InvalidInput(f"timeout_seconds must be greater than 0 and at most {limits.timeout_seconds:g}")
             limits = limits.model_copy(update={"timeout_seconds": timeout_seconds})
-        ran = await self.sandbox.run(language, code, self.folder, limits, stdin)
-        result = ran.model_dump(mode="json", exclude_none=True)
-        files, total = await anyio.to_thread.run_sync(_files, self.folder)
+        result = await CodeRun(language, code, self.folder, limits, stdin).run()
+        files, total = await anyio.to_thread.run_sync(list_files, self.folder)
         return result | {"files": files, "file_count": total}
 
 
-def _files(folder: Path) -> tuple[list[dict[str, Any]], int]:
-    """Return the files by path; links and devices are left out."""
-    from fireswarm.processes.confinement.bubblewrap import walk
-
-    files: list[dict[str, Any]] = []
-    for entry in walk(folder):
-        if entry.is_file(follow_symlinks=False):
-            path = Path(entry.path).relative_to(folder).as_posix().encode("utf-8", "replace").decode()
-            files.append({"path": path, "bytes": entry.stat(follow_symlinks=False).st_size})
-    return sorted(files, key=lambda each: each["path"])[:MAX_LISTED], len(files)
-
-
 @asynccontextmanager
-async def _open(config: SandboxConfig, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
-    from fireswarm.processes.confinement.bubblewrap import Bubblewrap
-
+async def _open(config: SandboxLimits, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
     folder = Path(await anyio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="fireswarm-sandbox-")))
     try:
-        yield [tool(Execution(Bubblewrap(), folder, config).execute_code)]
+        yield [tool(Execution(folder, config).execute_code)]
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(lambda: shutil.rmtree(folder, ignore_errors=True))
@@ -89,8 +64,8 @@ SANDBOX = Capability(
     "Runs Python or shell code in a sandbox: no network, only its own files, limited resources.",
     opens=_open,
     system_prompt="You can execute code in a sandboxed environment. Use the execute_code tool to run code safely.",
-    config=SandboxConfig,
-    operator_keys=tuple(SandboxConfig.model_fields),
+    config=SandboxLimits,
+    operator_keys=tuple(SandboxLimits.model_fields),
     icon="box",
     category="Execution",
 )

@@ -13,7 +13,6 @@ import anyio
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
 from fireswarm.contracts.skills.context import Conversation, ConversationChange
-from fireswarm.contracts.skills.sandbox import SandboxLimits, SandboxRun
 from fireswarm.contracts.store import (
     DELETE_FIELD,
     NAME,
@@ -38,7 +37,6 @@ __all__ = [
     "Clock",
     "ConversationStore",
     "Recorder",
-    "Sandbox",
     "SkillTerms",
     "StepSink",
     "Store",
@@ -144,14 +142,6 @@ class PendingWrites(Protocol):
 
     def writes(self) -> Sequence[Write]: ...
     def mark_stored(self, writes: Sequence[Write]) -> None: ...
-
-
-class Sandbox(Protocol):
-    """Runs code that can access only *folder*. Raises SandboxRefused if the sandbox does not work on this machine."""
-
-    async def run(
-        self, language: str, code: str, folder: Path, limits: SandboxLimits, stdin: str = ""
-    ) -> SandboxRun: ...
 
 
 class Recorder(Protocol):

@@ -13,8 +13,8 @@ from fireswarm.pipelines.node.steps import next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
 from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, trace_faults
-from fireswarm.processes.confinement.confined import run_confined
 from fireswarm.processes.confinement.view import View
+from fireswarm.processes.run import run_confined
 
 __all__ = [
     "MAX_ASSUMPTION_SHARE",

@@ -16,7 +16,7 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
 from typing import Any, Protocol
 
 import anyio
@@ -34,6 +34,9 @@ MAX_IDLE = 64
 """The process that was idle the longest is ended when there are more."""
 
 CHILD = "fireswarm.processes.child"
+
+START_SECONDS = 30.0
+"""Time allowed for starting the process of `in_own_process` on a busy machine; the work has a separate limit."""
 
 
 class PooledProcess[M, A](Protocol):
@@ -183,3 +186,45 @@ def _no_limit() -> anyio.CapacityLimiter:
 async def _kill(process: PooledProcess[Any, Any]) -> None:
     with anyio.CancelScope(shield=True):
         await anyio.to_thread.run_sync(process.kill, limiter=_no_limit())
+
+
+async def in_own_process[T](
+    function: Callable[..., T], *given: Any, seconds: float, memory_bytes: int | None = None
+) -> T:
+    """Call *function*, importable by name, with *given*. Raises TimeoutError if it exceeds a limit.
+
+    A regular expression or a page can occupy the processor or fill the memory indefinitely; a thread or a timer in the
+    same process cannot stop that.
+    """
+    try:
+        with anyio.fail_after(seconds + START_SECONDS):
+            return await run_in_child(_call_within_limits, function, given, seconds, memory_bytes)
+    except anyio.BrokenWorkerProcess as error:
+        raise TimeoutError("the process exceeded its time limit or was killed") from error
+
+
+def _call_within_limits[T](
+    function: Callable[..., T], given: tuple[Any, ...], seconds: float, memory_bytes: int | None
+) -> T:
+    with _limits(seconds, memory_bytes):
+        return function(*given)
+
+
+@contextlib.contextmanager
+def _limits(seconds: float, memory_bytes: int | None) -> Generator[None]:
+    """Set limits enforced by the system, even if the caller stops waiting. *seconds* are CPU time."""
+    if sys.platform == "win32":
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    if memory_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import psutil
@@ -37,10 +37,12 @@ class Descendants:
         marks = f"{os.environ.get(MARK, '')} {self.mark}".strip()
         return {**(os.environ if base is None else base), MARK: marks}
 
-    def kill_all(self) -> None:
-        """Kill them, and wait until they have exited; blocks for a moment."""
+    def kill_all(self, others: Iterable[psutil.Process] = ()) -> None:
+        """Kill them and *others*, and wait until they have exited; blocks for a moment."""
         for number in range(ROUNDS):
             marked, unreadable = self._search()
+            if number == 0:
+                marked = list({*marked, *others})
             for process in marked:
                 with contextlib.suppress(psutil.Error):
                     process.kill()

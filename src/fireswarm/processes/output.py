@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import anyio
-import anyio.abc
-
 READ_BYTES = 65_536
 
 TO_A_FILE = "redirect the output to a file and read that in parts"
@@ -62,14 +59,3 @@ class OutputTail:
         note = f"[{gone:,} bytes left out, {where}: {self.advice}]"
         parts = (head.decode("utf-8", "replace").removesuffix("\n"), note, tail.decode("utf-8", "replace"))
         return "\n".join(parts)
-
-
-async def drain(stream: anyio.abc.ByteReceiveStream | None, kept: OutputTail) -> None:
-    """Read a stream to its end, even if only part of it is kept."""
-    if stream is None:
-        return
-    try:
-        while True:
-            kept.add(await stream.receive(READ_BYTES))
-    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-        return

@@ -18,7 +18,7 @@ from fireswarm.llm.codecs.json_tools import JsonTools
 from fireswarm.llm.limiter import FirestoreLimits, Limiter
 from fireswarm.llm.retry import RetryPolicy
 from fireswarm.mind.mind import Mind
-from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
+from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.shell import Shell
 from fireswarm.processes.startup import without_collector
 from fireswarm.redaction import Redactor, secret_values, without_credentials

@@ -14,11 +14,10 @@ import psutil
 import pytest
 
 from fireswarm.capabilities import CapabilityContext, registry
+from fireswarm.capabilities.code_run import CodeRun, SandboxLimits
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.skills.sandbox import SandboxLimits
 from fireswarm.errors import InvalidInput, SandboxRefused
-from fireswarm.processes.confinement.bubblewrap import Bubblewrap
 from fireswarm.processes.confinement.seccomp import call_filter
 from tests.support.fleet import until
 
@@ -333,20 +332,24 @@ while not os.path.exists("alive"):
 # ── machines without isolation ──────────────────────────────────────────────────────────────────────────
 
 
-async def test_code_is_refused_if_bubblewrap_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(SandboxRefused, match="needs no-such-bwrap, which is not installed.*apt-get install bubblewrap"):
-        await Bubblewrap("no-such-bwrap").run("shell", "touch ran", tmp_path, SandboxLimits())
+async def test_code_is_refused_if_bubblewrap_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxRefused, match="bubblewrap is not installed.*apt-get install bubblewrap"):
+        await CodeRun("shell", "touch ran", tmp_path, SandboxLimits()).run()
     assert names(tmp_path) == []
 
 
-async def test_code_is_refused_if_the_kernel_forbids_namespaces(tmp_path: Path) -> None:
+async def test_code_is_refused_if_the_kernel_forbids_namespaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     forbidden = tmp_path / "bwrap"
     forbidden.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
     forbidden.chmod(0o755)
     folder = tmp_path / "folder"
     folder.mkdir()
-    with pytest.raises(SandboxRefused, match="cannot create a sandbox on this machine: bwrap: No permissions"):
-        await Bubblewrap(str(forbidden)).run("shell", "touch ran", folder, SandboxLimits())
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    with pytest.raises(SandboxRefused, match="cannot confine commands on this machine: bwrap: No permissions"):
+        await CodeRun("shell", "touch ran", folder, SandboxLimits()).run()
     assert names(folder) == []
 
 

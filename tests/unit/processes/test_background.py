@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -19,13 +20,14 @@ import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.background.command import BackgroundCommand, CannotStart
+from fireswarm.processes.background.command import BackgroundCommand
 from fireswarm.processes.background.recent_output import UNFINISHED_BYTES, RecentOutput
 from fireswarm.processes.confinement.control_group import new_control_group
-from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
+from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.descendants import kill_running
 from fireswarm.processes.output import TO_A_FILE
+from fireswarm.processes.run import CannotStart
 from fireswarm.processes.shell import Shell
 from tests.support.processes import own_control_groups
 from tests.unit.processes.test_view import SECRET, SHELL, WRITING, state, workspace
@@ -129,6 +131,19 @@ async def test_process_that_hides_from_the_search_does_not_hold_up_the_end(works
     finally:
         for pid in naps():
             os.kill(pid, signal.SIGKILL)
+
+
+async def test_hidden_process_that_writes_without_end_does_not_hold_up_the_end(workspace: Path) -> None:
+    command = await start(f"env -i setsid yes {NAP} & echo ready; sleep 60", workspace)
+    await first_output(command)
+    try:
+        with anyio.fail_after(20):
+            await anyio.to_thread.run_sync(command.stop)
+        assert command.end == "was stopped"
+    finally:
+        for pid in naps():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 async def test_time_limit_holds_in_the_background(workspace: Path, view: View | None) -> None:
@@ -244,7 +259,8 @@ def test_command_ends_with_a_process_that_is_killed(workspace: Path, kind: str) 
         owner.wait()
     until = time.monotonic() + 20
     while naps(nap) and time.monotonic() < until:
-        psutil.wait_procs([psutil.Process(pid) for pid in naps(nap) if psutil.pid_exists(pid)], timeout=0.2)
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended since it was listed
+            psutil.wait_procs([psutil.Process(pid) for pid in naps(nap)], timeout=0.2)
     assert naps(nap) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fireswarm.processes.bounded_call import in_own_process
+from fireswarm.processes.child_pool import in_own_process
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.confined import run_confined
-from fireswarm.processes.confinement.view import View, confine
+from fireswarm.processes.confinement.view import View
 from fireswarm.processes.output import TIMED_OUT
+from fireswarm.processes.run import run_confined
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs of these tests need a POSIX shell")
 
@@ -45,7 +45,7 @@ def test_process_in_another_session_ends_after_the_time(tmp_path: Path) -> None:
 def confined(tmp_path: Path) -> Path:
     """A folder in which programs can be confined, or a skip with the reason."""
     try:
-        with confine(View(tmp_path), {}):
+        with View(tmp_path).confine({}):
             return tmp_path
     except SandboxRefused as error:
         pytest.skip(str(error))

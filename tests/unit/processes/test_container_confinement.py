@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.confined import run_confined
 from fireswarm.processes.confinement.container import NOBODY, SETPRIV
-from fireswarm.processes.confinement.view import View, confine
+from fireswarm.processes.confinement.view import View
+from fireswarm.processes.run import run_confined
 from fireswarm.processes.shell import Shell
 
 pytestmark = [
@@ -88,7 +88,7 @@ async def test_command_has_no_rights(folder: Path) -> None:
 
 async def test_read_only_command_still_needs_a_mount(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder))
-    with pytest.raises(SandboxRefused, match="bubblewrap is not installed"), confine(View(folder), {}):
+    with pytest.raises(SandboxRefused, match="bubblewrap is not installed"), View(folder).confine({}):
         pass
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from fireswarm.processes.confinement import control_group
 from fireswarm.processes.confinement.control_group import PREFIX, new_control_group
-from fireswarm.processes.confinement.limits import ProcessLimits
+from fireswarm.processes.confinement.process_limits import ProcessLimits
 from tests.support.processes import own_control_groups
 
 LIMITS = ProcessLimits()

@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.shell import CANNOT_START, TIMED_OUT, Shell
+from fireswarm.processes.output import CANNOT_START, TIMED_OUT
+from fireswarm.processes.shell import Shell
 from fireswarm.runs.make_mind import without_secrets
 from fireswarm.settings import AgentSettings
 from tests.support.fleet import pid_in
@@ -48,7 +49,7 @@ async def test_programs_on_the_callers_path_come_before_those_of_a_login_shell(t
     (tools / "python3").chmod(0o755)
     shell = Shell(("/bin/bash", "-lc"), 3_000, {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path)})
     view = View(tmp_path, True, (), network=False, container=False) if confined else None
-    ran = await shell.run("python3; ls / > /dev/null && echo found", tmp_path, 10, view, keeps_folder=True)
+    ran = await shell.run("python3; ls / > /dev/null && echo found", tmp_path, 10, view)
     assert (ran.stdout, ran.stderr, ran.folder) == ("mine\nfound\n", "", str(tmp_path))
 
 

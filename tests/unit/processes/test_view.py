@@ -19,8 +19,8 @@ import pytest
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement import view
 from fireswarm.processes.confinement.control_group import new_control_group
-from fireswarm.processes.confinement.limits import MEGABYTE, ProcessLimits
-from fireswarm.processes.confinement.view import HOME, View, confine
+from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimits
+from fireswarm.processes.confinement.view import HOME, View
 from fireswarm.processes.output import KILLED
 from fireswarm.processes.shell import Shell
 from tests.support.processes import own_control_groups
@@ -44,7 +44,7 @@ SHELL = Shell(("/bin/bash", "-lc"), 16_000, ENVIRONMENT)
 def works() -> str:
     """Return the reason why nothing can be confined here, or ""."""
     try:
-        with confine(View(Path("/tmp")), {}):
+        with View(Path("/tmp")).confine({}):
             return ""
     except SandboxRefused as error:
         return str(error)
@@ -288,6 +288,7 @@ async def test_workspace_of_another_user_below_a_private_folder_can_be_worked_in
     folder.mkdir(parents=True)
     (tmp_path / "private").chmod(0o700)
     shutil.chown(folder, 61200, 61200)
+    folder.chmod(0o700)
     ran = await SHELL.run("touch b", folder, 20, View(folder, writable=True))
     assert ran.exit_code == 0 and (folder / "b").exists()
 

@@ -16,7 +16,7 @@ import pytest
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
-from fireswarm.processes.confinement.writes import confine_writes
+from fireswarm.processes.confinement.machine_view import MachineView
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from tests.unit.skills.test_running import request
@@ -125,7 +125,7 @@ def work(tmp_path: Path) -> Path:
     """A folder with ``target``, which nothing may change, and ``out``, the workdir."""
     (tmp_path / "out").mkdir()
     try:
-        with confine_writes((tmp_path / "out",), {}):
+        with MachineView((tmp_path / "out",)).confine({}):
             pass
     except SandboxRefused as error:
         pytest.skip(str(error))
@@ -281,8 +281,8 @@ async def test_endless_message_is_refused(work: Path) -> None:
 @pytest.mark.parametrize("path", ["../../../a.txt", "/etc/x", "a/../../b", ""])
 async def test_program_gets_no_files_outside_of_its_folder(path: str, work: Path) -> None:
     body = (
-        "from fireswarm.processes.confinement import confined\n"
-        "        ask = confined._elsewhere[0]\n"
+        "from fireswarm.processes import run\n"
+        "        ask = run._elsewhere[0]\n"
         "        from fireswarm.skills.running import confined_child\n"
         "        import base64, json\n"
         "        real = json.dumps\n"

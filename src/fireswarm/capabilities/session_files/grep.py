@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.bounded_call import in_own_process
+from fireswarm.processes.child_pool import in_own_process
 
 MAX_PATTERN_CHARS = 500
 MAX_LINE_CHARS = 300

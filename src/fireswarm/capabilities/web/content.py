@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, unquote_to_bytes, urlsplit
 
 from fireswarm.errors import ToolFailed
-from fireswarm.processes.bounded_call import in_own_process
+from fireswarm.processes.child_pool import in_own_process
 
 CONVERT_SECONDS = 10.0
 CONVERT_MEMORY_BYTES = 1_500_000_000

@@ -16,8 +16,9 @@ import anyio.to_thread
 from fireswarm.contracts.ports import Recorder
 from fireswarm.errors import InvalidInput
 from fireswarm.mind.calls.specs import COMMAND_OUTPUT, STOP_COMMAND
-from fireswarm.processes.background.command import BackgroundCommand, CannotStart
+from fireswarm.processes.background.command import BackgroundCommand
 from fireswarm.processes.confinement.view import View
+from fireswarm.processes.run import CannotStart
 from fireswarm.processes.shell import Shell
 
 MAX_RUNNING = 8

@@ -10,9 +10,9 @@ from fireswarm.mind.calls.results import CallResult, Record, Step, refusal
 from fireswarm.mind.commands.place import MAX_TIMES
 from fireswarm.mind.gate import command_call, may_change
 from fireswarm.mind.tool_run import ToolRun
-from fireswarm.processes.background.command import CannotStart
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.output import CANNOT_START
+from fireswarm.processes.run import CannotStart
 
 IN_BACKGROUND = "(in the background, until this run ends)"
 
@@ -70,7 +70,7 @@ async def _run_once(run: ToolRun, step: Step) -> CallResult:
 
 async def _run_to_end(run: ToolRun, line: str, seconds: float, view: View | None, retry: int) -> CallResult:
     """Run a command line to its end. Raises SandboxRefused."""
-    ran = await run.shell.run(line, run.assignment.cwd, seconds, view, keeps_folder=True)
+    ran = await run.shell.run(line, run.assignment.cwd, seconds, view)
     status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
     errors = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
     errors = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else errors

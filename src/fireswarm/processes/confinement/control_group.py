@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from fireswarm.processes.confinement.limits import ProcessLimits
+from fireswarm.processes.confinement.process_limits import ProcessLimits
 
 MOUNT = Path("/sys/fs/cgroup")
 PREFIX = "fireswarm-"

@@ -11,22 +11,30 @@ import os
 import subprocess
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from platform import machine
-from shutil import which
 
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.bubblewrap import (
+    NAMESPACES,
+    NO_NETWORK,
+    Isolation,
+    Launch,
+    find_bubblewrap,
+    folders,
+    isolate,
+)
 from fireswarm.processes.confinement.container import container_environment, start_without_rights
-from fireswarm.processes.confinement.memory_file import memory_file
 from fireswarm.processes.confinement.mounts import hidden_kernel_files, python_environment, system_mounts
-from fireswarm.processes.confinement.seccomp import call_filter
 from fireswarm.processes.descendants import MARK
 
 HOME = "/home/agent"
+SANDBOX = Path("/sandbox")
+"""Path of the workspace in a strict view."""
+
 USER = 1000
 """User and group id that the command sees as its own."""
 
@@ -36,6 +44,7 @@ OWN_FOLDER = ".fireswarm"
 TEMPORARY_BYTES = 1_000_000_000
 """Size of ``/tmp`` and of the home folder, which are in memory."""
 
+STRICT_TEMPORARY_BYTES = 64_000_000
 TRIAL_SECONDS = 60.0
 
 PASSED_ON = frozenset({"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK, OUTPUT_VARIABLE})
@@ -50,7 +59,7 @@ _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.co
 _NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
 _PROGRAM_FOLDERS = ("bin", "sbin")
 _WAY_OUT = (
-    "only the operator can allow commands without it (`runtime.confinement: none`, or `container` within a container)"
+    "; only the operator can allow commands without it (`runtime.confinement: none`, or `container` within a container)"
 )
 
 
@@ -60,6 +69,10 @@ class View:
 
     They may begin with ``~``, the home folder of this process. ``outputs`` may always be written. In a ``container``
     that is itself the boundary, the command is not confined to the view, but has no rights and finds no secret.
+
+    A ``strict`` view is for code that has nothing to do with the machine. It shows the workspace as `SANDBOX`, has no
+    network, no settings of the machine, no home, less room in ``/tmp`` and no shared memory. ``files`` are added by
+    their paths.
     """
 
     workspace: Path
@@ -68,56 +81,58 @@ class View:
     network: bool = False
     container: bool = False
     outputs: Path | None = None
+    strict: bool = False
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], hash=False)
+
+    @property
+    def place(self) -> Path:
+        """The path of the workspace within the view."""
+        return SANDBOX if self.strict else self.workspace.resolve()
+
+    def check(self) -> None:
+        """Raise SandboxRefused if a command cannot be confined to it. The first call starts a program to try it."""
+        if self.container:
+            start_without_rights()
+        else:
+            _check_bubblewrap(self)
+
+    @contextmanager
+    def confine(self, environment: Mapping[str, str]) -> Generator[Launch]:
+        """Yield how to start a command that sees this view only, until it has ended. Raises SandboxRefused."""
+        if self.container:
+            yield Launch(start_without_rights(), container_environment(read_only_environment(environment)))
+            return
+        owner = _check_bubblewrap(self)
+        isolation = Isolation(
+            rights=_rights(owner),
+            mounts=_mounts(self, environment.get("PATH", "")),
+            folder=self.place if owner is None else Path("/"),  # only its owner may enter a private one
+            files=self.files if self.strict else {**_user_database(owner), **self.files},
+            network=self.network and not self.strict,
+            start_as=_start_as(owner, self.place),
+            strict=self.strict,
+        )
+        with isolate(isolation, _environment(self, environment)) as launch:
+            yield launch
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """The start of a confined command: the arguments before it, and the environment and descriptors of the process."""
-
-    prefix: list[str]
-    environment: dict[str, str]
-    pass_fds: tuple[int, ...] = ()
-
-
-@contextmanager
-def confine(view: View, environment: Mapping[str, str]) -> Generator[Launch]:
-    """Yield how to start a command that sees *view* only. Raises SandboxRefused where that is not possible."""
-    if view.container:
-        yield Launch(start_without_rights(), container_environment(read_only_environment(environment)))
-        return
-    program, calls, owner = _check_bubblewrap(view)
-    workspace = view.workspace.resolve()
-    with ExitStack() as stack:
-        names = {name: stack.enter_context(memory_file(text.encode())) for name, text in _names(owner).items()}
-        filtering = stack.enter_context(memory_file(calls))
-        mounts = _mounts(view, workspace, environment.get("PATH", ""), names)
-        prefix = [program, *_namespaces(owner), *(() if view.network else ("--unshare-net",)), *mounts]
-        prefix += ["--seccomp", str(filtering), "--", *_start_as(owner)]
-        yield Launch(prefix, _environment(view, environment), (filtering, *names.values()))
-
-
-def check_confinement(view: View) -> None:
-    """Raise SandboxRefused if a command cannot be confined to *view*. The first call starts a program to try it."""
-    if view.container:
-        start_without_rights()
-    else:
-        _check_bubblewrap(view)
-
-
-def _check_bubblewrap(view: View) -> tuple[str, bytes, tuple[int, int] | None]:
-    """Return the path of bubblewrap, the filter of system calls, and the user and group to run as (None: this one)."""
-    program, calls = which("bwrap"), call_filter(machine(), strict=False)
-    if sys.platform != "linux" or calls is None:
-        raise SandboxRefused(f"commands cannot be confined on {sys.platform} {machine()}: {_WAY_OUT}")
-    if program is None:
-        raise SandboxRefused(f"bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap): {_WAY_OUT}")
+def _check_bubblewrap(view: View) -> tuple[int, int] | None:
+    """Return the user and group to run as (None: this one). Raises SandboxRefused if it cannot be confined."""
+    try:
+        program, _ = find_bubblewrap(strict=view.strict)
+    except SandboxRefused as error:
+        raise SandboxRefused(f"{error}{_way_out(view)}") from error
     workspace = view.workspace.resolve()
     if not is_workspace(workspace):
         raise SandboxRefused(f"a command cannot be confined to {workspace}: work in another folder")
     owner = _owner(workspace)
     if reason := _reason_against(program, owner):
-        raise SandboxRefused(f"bubblewrap cannot confine commands on this machine: {reason}; {_WAY_OUT}")
-    return program, calls, owner
+        raise SandboxRefused(f"bubblewrap cannot confine commands on this machine: {reason}{_way_out(view)}")
+    return owner
+
+
+def _way_out(view: View) -> str:
+    return "" if view.strict else _WAY_OUT
 
 
 def is_workspace(folder: Path) -> bool:
@@ -127,6 +142,8 @@ def is_workspace(folder: Path) -> bool:
 
 def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
     """Return the command's environment; a read-only one gets nothing that may hold a secret."""
+    if view.strict:
+        return dict(given)
     passed = dict(given) if view.writable else read_only_environment(given)
     return passed | {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp"}
 
@@ -147,65 +164,60 @@ def _owner(workspace: Path) -> tuple[int, int] | None:
     return (status.st_uid, status.st_gid) if status.st_uid else None
 
 
-def _names(owner: tuple[int, int] | None) -> dict[str, str]:
+def _user_database(owner: tuple[int, int] | None) -> dict[str, bytes]:
     """Return the user database that the command sees."""
     user, group = owner or (USER, USER)
     return {
-        "/etc/passwd": f"root:x:0:0::/root:/bin/sh\nagent:x:{user}:{group}::{HOME}:/bin/bash\n",
-        "/etc/group": f"root:x:0:\nagent:x:{group}:\n",
+        "/etc/passwd": f"root:x:0:0::/root:/bin/sh\nagent:x:{user}:{group}::{HOME}:/bin/bash\n".encode(),
+        "/etc/group": f"root:x:0:\nagent:x:{group}:\n".encode(),
     }
 
 
-def _namespaces(owner: tuple[int, int] | None) -> list[str]:
-    """Return the arguments for namespaces and rights. Root needs no user namespace to act as another user."""
-    arguments = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]
-    arguments += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+def _rights(owner: tuple[int, int] | None) -> list[str]:
+    """Return the arguments for user and rights. Root needs no user namespace to act as another user."""
     if owner is not None:
-        return [*arguments, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    return [*arguments, "--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER)]
+        return ["--hostname", "sandbox", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    return ["--hostname", "sandbox", "--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER)]
 
 
-def _start_as(owner: tuple[int, int] | None) -> list[str]:
-    """Return the command that gives up the last rights of root before it starts what follows."""
+def _start_as(owner: tuple[int, int] | None, folder: Path) -> list[str]:
+    """Return the command that gives up the last rights of root, enters *folder*, and starts what follows."""
     if owner is None:
         return []
-    return ["/usr/bin/setpriv", f"--reuid={owner[0]}", f"--regid={owner[1]}", "--clear-groups", "--inh-caps=-all"]
+    words = ["/usr/bin/setpriv", f"--reuid={owner[0]}", f"--regid={owner[1]}", "--clear-groups", "--inh-caps=-all"]
+    return [*words, "/usr/bin/env", f"--chdir={folder}"]
 
 
-def _mounts(view: View, workspace: Path, path: str, names: Mapping[str, int]) -> list[str]:
+def _mounts(view: View, path: str) -> list[str]:
     """Return the arguments for all mounts. Later ones cover earlier ones."""
-    empty = ("--perms", "1777", "--size", str(TEMPORARY_BYTES), "--tmpfs")
-    arguments = [
-        *("--proc", "/proc", "--dev", "/dev", *empty, "/tmp", *empty, HOME),
-        *system_mounts(*_readable(view, workspace, path)),
-    ]
-    for place, number in names.items():
-        arguments += ["--perms", "0444", "--ro-bind-data", str(number), place]
-    for parent in workspace.parents[-2::-1]:  # if bubblewrap created them, only root could read them
-        arguments += ["--perms", "0755", "--dir", str(parent)]
-    arguments += ["--bind" if view.writable else "--ro-bind", str(workspace), str(workspace)]
-    if (own := workspace / OWN_FOLDER).is_dir() and not own.is_symlink():
+    size = STRICT_TEMPORARY_BYTES if view.strict else TEMPORARY_BYTES
+    empty = ("--perms", "1777", "--size", str(size), "--tmpfs")
+    workspace, place = view.workspace.resolve(), view.place
+    arguments = ["--proc", "/proc", "--dev", "/dev", *empty, "/tmp", *(() if view.strict else (*empty, HOME))]
+    arguments += system_mounts(*(() if view.strict else _readable(view, workspace, path)))
+    arguments += [*folders(place), "--bind" if view.writable else "--ro-bind", str(workspace), str(place)]
+    own = workspace / OWN_FOLDER
+    if not view.strict and own.is_dir() and not own.is_symlink():
         arguments += ["--perms", "0755", "--size", "4096", "--tmpfs", str(own)]
         arguments += [*_output_mount(view.outputs), "--remount-ro", str(own)]
     else:
         arguments += _output_mount(view.outputs)
-    return [*arguments, *hidden_kernel_files(), "--remount-ro", "/", "--chdir", str(workspace)]
+    return [*arguments, *hidden_kernel_files(), *(("--remount-ro", "/dev") if view.strict else ())]
 
 
 def _output_mount(folder: Path | None) -> list[str]:
     """Return the arguments that make the output folder writable, wherever it is."""
     if folder is None:
         return []
-    parents = [argument for parent in folder.parents[-2::-1] for argument in ("--perms", "0755", "--dir", str(parent))]
-    return [*parents, "--bind", str(folder), str(folder)]
+    return [*folders(folder), "--bind", str(folder), str(folder)]
 
 
 def _readable(view: View, workspace: Path, path: str) -> list[str]:
     """Return the paths outside of the workspace that may be read."""
     named = [Path(part) for part in path.split(os.pathsep) if part.startswith("/")]
-    folders = [folder.resolve() for folder in named if folder.name in _PROGRAM_FOLDERS]
-    environments = (place for folder in folders for place in python_environment(folder.parent))
-    programs = [sys.base_prefix, sys.prefix, *map(str, (*folders, *environments))]
+    bins = [folder.resolve() for folder in named if folder.name in _PROGRAM_FOLDERS]
+    environments = (place for folder in bins for place in python_environment(folder.parent))
+    programs = [sys.base_prefix, sys.prefix, *map(str, (*bins, *environments))]
     try:
         allowed = [place.expanduser().resolve() for place in view.readable]
     except RuntimeError as error:
@@ -221,8 +233,8 @@ def _reason_against(program: str, owner: tuple[int, int] | None) -> str:
 
     It runs in another session: Ctrl+C at that moment would end it, and all later commands would be refused.
     """
-    arguments = [*_namespaces(owner), "--unshare-net", "--proc", "/proc", *system_mounts()]
-    command = [program, *arguments, "--", *_start_as(owner), "/bin/true"]
+    arguments = [*NAMESPACES, *_rights(owner), *NO_NETWORK, "--proc", "/proc", *system_mounts()]
+    command = [program, *arguments, "--", *_start_as(owner, Path("/")), "/bin/true"]
     try:
         tried = subprocess.run(
             command, capture_output=True, timeout=TRIAL_SECONDS, check=False, env={}, start_new_session=True

@@ -1,4 +1,4 @@
-"""The process of `confined`: run entries, and ask the parent to run programs that need a confinement of their own."""
+"""The child of `skill_process`: run entries, and ask the parent to run programs that need their own confinement."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from functools import partial
 from typing import IO, Any
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement import confined
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.messages import read_message, take_pipes, write_message
+from fireswarm.processes.run import run_elsewhere
 from fireswarm.skills.running.in_child import run_entry
 
 
 def main() -> None:
     """Answer the calls on the parent's pipes until it closes them."""
     requests, answers = take_pipes()
-    confined.run_elsewhere(partial(_ask_parent, requests, answers))
+    run_elsewhere(partial(_ask_parent, requests, answers))
     write_message(answers, json.dumps({"started": True}).encode())
     while True:
         try:

@@ -21,8 +21,8 @@ from fireswarm.processes.child_pool import call_pooled, run_in_child
 from fireswarm.redaction import without_credentials
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.skills.running.confined import ConfinedProcess, Reach
 from fireswarm.skills.running.in_child import MODEL_KEYS, run_entry
+from fireswarm.skills.running.skill_process import ConfinedProcess, Reach
 
 READ_ONLY_ERROR = f"[Errno {errno.EROFS}]"
 READ_ONLY_HINT = (

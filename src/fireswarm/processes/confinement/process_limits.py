@@ -12,13 +12,11 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import psutil
 
 from fireswarm.processes.descendants import tree
-
-LOOK_SECONDS = (0.2, 1.0)
-"""First and longest interval of the checks. Usage between two checks is limited by the kernel, if at all."""
 
 SLOWER = 1.5
 """Factor between one interval and the next: a look at all processes of the machine takes milliseconds."""
@@ -28,12 +26,12 @@ TASKS_PER_PROCESS = 4
 PRLIMIT = "/usr/bin/prlimit"
 
 
-def intervals() -> Iterator[float]:
-    """Yield the seconds before each check of a command, without end."""
-    pause, longest = LOOK_SECONDS
-    while True:
-        yield pause
-        pause = min(pause * SLOWER, longest)
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """The ``limit`` that a command exceeded, and the reason to end it in words: "it took more than ..."."""
+
+    limit: Literal["time", "memory", "processes", "disk", "folder", "caller"]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +67,15 @@ class ProcessLimits:
     memory_bytes: int = 4_000 * MEGABYTE
     processes: int = 500
     disk_bytes: int = 10_000 * MEGABYTE
+    look_seconds: tuple[float, float] = (0.2, 1.0)
+    """First and longest interval of the checks. Usage between two checks is limited by the kernel, if at all."""
+
+    def intervals(self) -> Iterator[float]:
+        """Yield the seconds before each check of a command, without end."""
+        pause, longest = self.look_seconds
+        while True:
+            yield pause
+            pause = min(pause * SLOWER, longest)
 
     @property
     def tasks(self) -> int:
@@ -82,17 +89,17 @@ class ProcessLimits:
             return []
         return [PRLIMIT, f"--nproc={self.tasks}", "--"]
 
-    def exceeded_by(self, pid: int, disk: Disk) -> str:
-        """Return the reason to end the command of process *pid*, or ""."""
+    def exceeded_by(self, pid: int, disk: Disk) -> Excess | None:
+        """Return the limit that the command of process *pid* exceeds, or None."""
         if disk.count_taken() > self.disk_bytes:
-            return f"it took more than {self.disk_bytes // MEGABYTE:,} MB of disk"
+            return Excess("disk", f"it took more than {self.disk_bytes // MEGABYTE:,} MB of disk")
         processes = tree(pid)
         if len(processes) > self.processes:
-            return f"it had more than {self.processes:,} processes"
+            return Excess("processes", f"it had more than {self.processes:,} processes")
         memory = 0
         for process in processes:
             with contextlib.suppress(psutil.Error):
                 memory += process.memory_info().rss
         if memory > self.memory_bytes:
-            return f"it took more than {self.memory_bytes // MEGABYTE:,} MB of memory"
-        return ""
+            return Excess("memory", f"it took more than {self.memory_bytes // MEGABYTE:,} MB of memory")
+        return None

@@ -6,13 +6,12 @@ confined cannot be started inside of its confinement, so this process starts it.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -22,13 +21,11 @@ from pydantic import AfterValidator, Base64Bytes, Field, ValidationError
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import SandboxRefused, SkillFailed
-from fireswarm.processes.confinement.confined import LIMITS, run_confined
-from fireswarm.processes.confinement.control_group import new_control_group
-from fireswarm.processes.confinement.limits import Disk, intervals
+from fireswarm.processes.confinement.machine_view import MachineView
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.confinement.writes import confine_writes
-from fireswarm.processes.descendants import Descendants, tree
+from fireswarm.processes.descendants import tree
 from fireswarm.processes.messages import read_message, write_message
+from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 
 MAX_ANSWER_BYTES = 64_000_000
 """A longer message of the skill's process is refused."""
@@ -48,7 +45,7 @@ def _check_path(path: str) -> str:
 FilePath = Annotated[str, AfterValidator(_check_path)]
 
 
-class Program(Contract):
+class WantedProgram(Contract):
     """A program that the skill wants to run confined, and its files.
 
     The files are sent, since the skill could replace one of its folders by a link while it is being mounted. They are
@@ -88,31 +85,19 @@ class ConfinedProcess:
 
     def __init__(self, reach: Reach) -> None:
         self.idle_since = 0.0
-        self._workdir = reach.workdir.resolve()
-        self._started = False
+        workdir = reach.workdir.resolve()
+        self._has_answered = False
         self._ended = threading.Event()
         self._exceeded = ""
         self._left_behind = False
-        self._own = Descendants()
-        self._group = new_control_group(self._own.mark, LIMITS)
-        self._home = tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True)
-        folders = (Path(self._home.name).resolve(), self._workdir)
-        environment = self._own.environment(reach.environment)
-        try:
-            with confine_writes(folders, environment, workspaces=reach.workspaces, network=reach.network) as launch:
-                self._process = subprocess.Popen(
-                    [*self._group.prefix, *launch.prefix, *LIMITS.prefix, sys.executable, "-u", "-c", _program()],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    env=launch.environment,
-                    pass_fds=launch.pass_fds,
-                    start_new_session=True,
-                )
-        except BaseException:
-            self._group.close()
-            self._home.cleanup()
-            raise
+        with ExitStack() as stack:
+            home = tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True)
+            folders = (Path(stack.enter_context(home)).resolve(), workdir)
+            program = Program((sys.executable, "-u", "-c", _program()), workdir, reach.environment)
+            view = MachineView(folders, reach.workspaces, reach.network)
+            self._confined = Confined.start(program, view, LIMITS)
+            self._home = stack.pop_all()
+        self._process = self._confined.process
 
     @property
     def alive(self) -> bool:
@@ -126,7 +111,7 @@ class ConfinedProcess:
         it breaks the protocol or exceeds `LIMITS`.
         """
         answered = threading.Event()
-        watch = threading.Thread(target=self._watch, args=(answered, Disk.of(self._workdir)), daemon=True)
+        watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
         watch.start()
         try:
             answer = self._converse(message)
@@ -139,24 +124,13 @@ class ConfinedProcess:
     def kill(self) -> None:
         """Kill the process and all that it started."""
         self._ended.set()
-        self._process.kill()  # its first child is the init of its namespace, so the kernel ends everything in there
-        self._own.kill_all()
-        self._process.wait()
-        self._group.close()
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # words that it did not read
-                    pipe.close()
-        self._home.cleanup()
+        self._confined.kill()
+        self._home.close()
 
-    def _watch(self, answered: threading.Event, disk: Disk) -> None:
-        for pause in intervals():
-            if answered.wait(pause):
-                return
-            if reason := LIMITS.exceeded_by(self._process.pid, disk):
-                self._exceeded = reason
-                self._process.kill()
-                return
+    def _watch(self, answered: threading.Event) -> None:
+        if excess := self._confined.watch(answered):
+            self._exceeded = excess.reason
+            self._process.kill()
 
     def _converse(self, call: tuple[Any, ...]) -> tuple[bool, str] | None:
         requests, answers = self._process.stdin, self._process.stdout
@@ -165,7 +139,7 @@ class ConfinedProcess:
             write_message(requests, json.dumps(call).encode())
             while True:
                 message = json.loads(read_message(answers, limit=MAX_ANSWER_BYTES))
-                self._started = True
+                self._has_answered = True
                 if "answer" in message:
                     return _answer(message["answer"])
                 if "run" in message:
@@ -173,7 +147,7 @@ class ConfinedProcess:
         except (EOFError, OSError) as error:
             if self._exceeded:
                 raise SkillFailed(f"was ended: {self._exceeded}") from error
-            if self._started:
+            if self._has_answered:
                 raise
             self._process.kill()
             told = self._process.stderr.read(MAX_DETAIL_CHARS * 4).decode("utf-8", "replace").strip()
@@ -199,7 +173,7 @@ def _answer(answer: Any) -> tuple[bool, str] | None:
 def _run(asked: Any, has_ended: Callable[[], bool]) -> dict[str, Any]:
     """Run a program for the skill, in a new folder with the files that it sent, until it or the call has ended."""
     try:
-        program = Program.model_validate(asked)
+        program = WantedProgram.model_validate(asked)
     except ValidationError as error:
         return {"refused": explain_validation(error)}
     with tempfile.TemporaryDirectory(prefix="fireswarm-program-", ignore_cleanup_errors=True) as folder:

@@ -1,0 +1,75 @@
+"""The whole machine read-only but for some folders, for the code of skills.
+
+Unlike in `view`, the code may read what this process may read: skills belong to the operator. It has no sockets of
+other programs, no other processes and no secrets in its environment; a network only where it is allowed one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fireswarm.processes.confinement.bubblewrap import Isolation, Launch, isolate
+from fireswarm.processes.confinement.mounts import hidden_kernel_files, shared_python
+from fireswarm.processes.confinement.view import OWN_FOLDER, is_workspace, read_only_environment
+
+_SOCKET_FOLDERS = ("/run", "/var/run")
+"""Folders where other programs listen; empty for the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineView:
+    """The machine, with ``folders`` and ``workspaces`` that can be written to; the first folder is the home.
+
+    What a swarm keeps in a workspace is read-only. A workspace that is the root of the file system or a part of the
+    system is not writable. With a ``network``, a command gets the whole environment, else the part without secrets.
+    Its current folder is that of this process, so that relative paths mean the same.
+    """
+
+    folders: tuple[Path, ...]
+    workspaces: tuple[Path, ...] = ()
+    network: bool = False
+
+    def confine(self, environment: Mapping[str, str]) -> AbstractContextManager[Launch]:
+        """Yield how to start a command that sees this view only. Raises SandboxRefused without bubblewrap.
+
+        If the kernel forbids it, the command does not start, and bubblewrap says why on standard error.
+        """
+        home = str(self.folders[0].resolve())
+        passed = dict(environment) if self.network else read_only_environment(environment)
+        passed |= {"HOME": home, "TMPDIR": home}
+        if libraries := shared_python():
+            passed["LD_LIBRARY_PATH"] = os.pathsep.join(str(path.parent) for path in libraries)
+        isolation = Isolation(
+            rights=_rights(), mounts=self._mounts(), folder=Path.cwd(), network=self.network, local_sockets=False
+        )
+        return isolate(isolation, passed)
+
+    def _mounts(self) -> list[str]:
+        """Return the arguments for all mounts. Later ones cover earlier ones."""
+        mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+        for folder in _SOCKET_FOLDERS:
+            if Path(folder).is_dir() and not Path(folder).is_symlink():
+                mounts += ["--size", "4096", "--tmpfs", folder]
+        if self.network and (names := Path("/etc/resolv.conf").resolve()).is_file() and names.is_relative_to("/run"):
+            mounts += ["--ro-bind", str(names), str(names)]
+        mounts += hidden_kernel_files()
+        for place in dict.fromkeys(
+            str(folder.resolve()) for folder in self.workspaces if is_workspace(folder.resolve())
+        ):
+            mounts += ["--bind", place, place]
+            if Path(place, OWN_FOLDER).is_dir() and not Path(place, OWN_FOLDER).is_symlink():
+                mounts += ["--ro-bind", f"{place}/{OWN_FOLDER}", f"{place}/{OWN_FOLDER}"]
+        for place in dict.fromkeys(str(folder.resolve()) for folder in self.folders):
+            mounts += ["--bind", place, place]
+        return mounts
+
+
+def _rights() -> list[str]:
+    """Return the arguments for user and rights. Root keeps the right to read the files of all users."""
+    if os.geteuid() == 0:
+        return ["--cap-add", "CAP_DAC_READ_SEARCH"]
+    return ["--unshare-user", "--disable-userns"]
