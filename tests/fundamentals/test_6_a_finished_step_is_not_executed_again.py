@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.swarm.outcome import Released
-from fireswarm.contracts.swarm.run import MAX_RUN_EVENTS
+from fireswarm.contracts.swarm.run import MAX_RUN_EVENTS, RunStatus
 from fireswarm.errors import LeaseLost, StepUncertain
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.swarm.board import HeldLease
-from tests.support.swarm import SwarmRig
+from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
 
@@ -243,3 +243,31 @@ async def test_expired_unclaimed_lease_is_renewed_before_a_step(swarm: SwarmRig)
     await journal.steps.step("one", {}, lambda: work.step("one"), idempotent=True)
     assert work.executed == ["one"]
     assert held.expires_at > swarm.clock.now()
+
+
+async def test_result_of_a_last_step_that_may_not_be_repeated_is_stored_before_the_task_is_settled(
+    swarm: SwarmRig,
+) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    work = Work()
+    journal = await swarm.journal(held)
+    await journal.steps.step("pay", {}, lambda: work.step("pay"), idempotent=False, last=True)
+    again = await reopened(swarm, held)  # the process died before its settling commit
+    await again.steps.step("pay", {}, lambda: work.step("pay"), idempotent=False, last=True)
+    assert work.executed == ["pay"]
+
+
+async def test_events_that_only_the_settling_commit_stores_are_all_kept(swarm: SwarmRig) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+    total = MAX_RUN_EVENTS + 30
+    for number in range(total):
+        journal.note("tick", number=number)
+    outcome = done()
+    await swarm.board.settle(held, outcome, journal.closing(RunStatus.COMPLETED, "done", outcome.result, None))
+    run = await swarm.store.get(f"agent_runs/{held.run_id}")
+    assert len((run.data or {})["events"]) <= MAX_RUN_EVENTS
+    stored = await read_events(swarm.store, run)
+    assert [event["payload"]["number"] for event in stored] == list(range(total))

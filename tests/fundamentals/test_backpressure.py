@@ -71,3 +71,19 @@ async def test_urgent_tasks_come_first_while_no_task_has_waited_long(swarm: Swar
     claimer = swarm.board.claimer("scout", "agent-a")
     claimed = [held.task.priority for _ in range(16) for held in await claimer.claim(1)]
     assert claimed == [10] * 8 + [1] * 8
+
+
+async def test_claimer_takes_the_head_of_the_queue_again_when_no_more_races_are_lost(swarm: SwarmRig) -> None:
+    claimer = swarm.board.claimer("scout", "agent-a")
+    claimer.contention.learn(0, 1)  # a lost race
+    assert claimer.contention.contended
+    for number in range(100):
+        await swarm.submit(f"task {number}")
+        [held] = await claimer.claim(1)
+        await swarm.settle(held)
+    assert not claimer.contention.contended
+    for number in range(3):
+        await swarm.submit(f"later {number}")
+        await swarm.clock.advance(1)
+    heads = [(await claimer.claim(1))[0].task.objective for _ in range(3)]
+    assert heads == ["later 0", "later 1", "later 2"], "the oldest first"

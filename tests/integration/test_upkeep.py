@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fireswarm.contracts.ports import Create
 from fireswarm.errors import NotFound, StoreUnavailable
 from tests.support.swarm import SwarmRig
-from tests.support.working import eventually, with_skills, working
+from tests.support.working import Gate, eventually, with_skills, working
 
 pytestmark = pytest.mark.anyio
 
@@ -38,3 +40,52 @@ async def test_unreadable_message_to_an_agent_is_put_aside(swarm: SwarmRig) -> N
         await swarm.clock.settle()
     data = (await swarm.store.get("agent_mailbox/bad")).data
     assert data["status"] == "read" and data["outcome"].startswith("refused: ")
+
+
+async def test_lease_of_work_in_progress_always_has_half_of_its_time_left(swarm: SwarmRig) -> None:
+    gate, lifetime = Gate(), swarm.board.rules.lease_seconds
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        left: list[float] = []
+        for _ in range(int(3 * lifetime)):
+            await swarm.clock.advance(1)
+            await swarm.clock.settle()
+            lease = (await swarm.task(task.task_id)).lease
+            assert lease is not None
+            left.append((lease.expires_at - swarm.clock.now()).total_seconds())
+        assert min(left) >= lifetime / 2
+        gate.opened.set()
+        await eventually(swarm, lambda: worker.settled == 1, "working")
+
+
+async def test_holder_may_renew_after_an_outage_before_its_lease_is_reclaimed(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store was away for everybody: a lease that ran out meanwhile does not mean that its holder died."""
+    rules = swarm.board.rules
+    task = await swarm.submit(skill="noop")
+    held = await swarm.claim_one("agent-elsewhere")
+    away = [True]
+
+    def unreachable_while_away(name: str) -> None:
+        call = getattr(type(swarm.store), name)
+
+        async def attempt(*arguments: Any) -> Any:
+            if away:
+                raise StoreUnavailable("away")
+            return await call(*arguments)
+
+        monkeypatch.setattr(type(swarm.store), name, attempt)
+
+    for name in ("get", "get_many", "query", "commit"):
+        unreachable_while_away(name)
+    async with working(with_skills(swarm)):
+        for _ in range(int(2 * rules.lease_seconds)):
+            await swarm.clock.advance(1)
+        away.clear()
+        for _ in range(int(rules.renew_every_seconds)):
+            await swarm.clock.advance(0.9)
+            await swarm.clock.settle()
+        await swarm.board.renew(held)
+        assert (await swarm.task(task.task_id)).epoch == held.epoch

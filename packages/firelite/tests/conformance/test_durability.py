@@ -353,3 +353,47 @@ async def test_closed_database_refuses_reads_and_writes(path: Path) -> None:
         await client.document("c/a").get(retry=None)
     with pytest.raises(exceptions.ServiceUnavailable, match="closed"):
         assert [snapshot async for snapshot in client.collection("c").stream(retry=None)]
+
+
+SYNCS = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+#define COUNT(name) int name(int fd) { write(2, "sync\n", 5); return ((int (*)(int))dlsym(RTLD_NEXT, #name))(fd); }
+COUNT(fsync)
+COUNT(fdatasync)
+"""
+COMMITS = """
+import asyncio, sys
+from pathlib import Path
+from firelite.database import Database
+from firelite.wire.inprocess import connect
+
+async def main():
+    with Database.open(Path(sys.argv[1])) as database:
+        client = connect(database)
+        for number in range(5):
+            sys.stderr.write("commit\\n")
+            sys.stderr.flush()
+            await client.document(f"a/{number}").set({"n": number})
+            sys.stderr.write("acknowledged\\n")
+            sys.stderr.flush()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
+def test_every_commit_is_on_the_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
+    """A kill loses nothing even without a sync; only a loss of power would. So the calls of the kernel are counted."""
+    (tmp_path / "syncs.c").write_text(SYNCS)
+    library = tmp_path / "syncs.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "syncs.c", "-ldl"], check=True)
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    command = [sys.executable, "-c", COMMITS.replace("\\\\n", "\\n"), str(tmp_path / "data.db")]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    commits = ran.stderr.split("commit\n")[1:]
+    assert len(commits) == 5
+    for lines in commits:
+        before, _, _ = lines.partition("acknowledged")
+        assert "sync" in before
