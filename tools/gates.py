@@ -1,4 +1,4 @@
-"""Gates: sizes of files, functions and folders, names, discouraged phrases. Ruff measures complexity."""
+"""Gates: sizes of files, functions and folders, names. Ruff measures complexity."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-import prose
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -146,7 +144,6 @@ def main() -> int:
         *(fault for path in tracked() for fault in faults(path)),
         *(fault for source in SOURCES for check in CHECKS for fault in check(source)),
         *cut_faults(ROOT / "skills"),
-        *prose.faults(),
     ]
     for fault in found:
         print(fault)

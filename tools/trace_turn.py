@@ -1,4 +1,4 @@
-"""Trace one skill task through a worker and count how often the code moves from file to file.
+"""Trace a task through a worker, and a call of a model through its run; count how often the code changes files.
 
     python tools/trace_turn.py [--list]
 
@@ -10,6 +10,7 @@ not a call. Left out are the store adapter, contracts, settings, redaction and t
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +21,17 @@ from typing import Any
 import anyio
 
 import fireswarm
+from fireswarm.agent.embedded import run_agent
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
-from fireswarm.settings import load_settings
+from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.settings import AgentSettings, load_settings
 from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
 
 SOURCE = str(Path(fireswarm.__file__).parent)
 LEFT_OUT = ("storage/", "contracts/", "settings/", "redaction/", "processes/startup.py")
+CALL_LEFT_OUT = ("contracts/", "settings/", "redaction/")
 MAX_MOVES = 25
 FIRST_INSTRUCTIONS = 10
 """Bytecode offset up to which a frame has just begun: RETURN_GENERATOR, POP_TOP, RESUME, and free variables."""
@@ -43,11 +47,15 @@ CODE = (
 )
 
 
+READ: dict[str, Any] = {"calls": [{"name": "read_file", "input": {"path": "a.txt"}}], "text": "I look."}
+
+
 class Trace:
     """The calls of one thread, as (file, function), in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_out: tuple[str, ...] = LEFT_OUT) -> None:
         self.calls: list[tuple[str, str]] = []
+        self._left_out = left_out
         self._getters = _property_code()
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -55,7 +63,7 @@ class Trace:
         if event != "call" or not code.co_filename.startswith(SOURCE) or code in self._getters:
             return
         file = code.co_filename[len(SOURCE) + 1 :]
-        if "/" in file and not file.startswith(LEFT_OUT) and not code.co_name.startswith("<") and _begins(frame):
+        if "/" in file and not file.startswith(self._left_out) and not code.co_name.startswith("<") and _begins(frame):
             self.calls.append((file, code.co_name))
 
     def moves(self) -> list[tuple[str, str]]:
@@ -116,18 +124,40 @@ async def _work(swarm: SwarmParts, objective: str, trace: Trace | None = None) -
         raise RuntimeError(f"the traced task was not done: {end.outcome}")
 
 
+async def trace_call(folder: Path) -> Trace:
+    """Run a stand-alone agent that reads a file, and return the trace from its call to the next message."""
+    (folder / "a.txt").write_text("hello\n", encoding="utf-8")
+    here = Path.cwd()
+    os.chdir(folder)
+    trace, model = Trace(CALL_LEFT_OUT), ScriptedModel([READ, "done"])
+    sys.setprofile(trace)
+    try:
+        await run_agent("what is in a.txt?", model=model, settings=AgentSettings())
+    finally:
+        sys.setprofile(None)
+        os.chdir(here)
+    first = next(place for place, call in enumerate(trace.calls) if call == ("mind/run.py", "execute"))
+    last = next(place for place, call in enumerate(trace.calls[first:], first) if call == ("llm/prompt.py", "say"))
+    trace.calls = trace.calls[first : last + 1]
+    return trace
+
+
 def main() -> int:
-    """Print the number of moves. Returns 1 if there are more than allowed, else 0."""
+    """Print the moves of both paths. Returns 1 if one has more than allowed, else 0."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--list", action="store_true", help="print every move")
     every: bool = parser.parse_args().list
-    with TemporaryDirectory() as folder:
-        moves = anyio.run(trace_task, Path(folder)).moves()
-    if every:
-        for file, function in moves:
-            print(f"{file}: {function}")
-    print(f"{len(moves) - 1} moves between {len({file for file, _ in moves})} files (at most {MAX_MOVES})")
-    return 0 if len(moves) - 1 <= MAX_MOVES else 1
+    code = 0
+    for path, trace in (("a task", trace_task), ("a call", trace_call)):
+        with TemporaryDirectory() as folder:
+            moves = anyio.run(trace, Path(folder)).moves()
+        if every:
+            for file, function in moves:
+                print(f"{file}: {function}")
+        count, files = len(moves) - 1, len({file for file, _ in moves})
+        print(f"{path}: {count} moves between {files} files (at most {MAX_MOVES})")
+        code = code or int(count > MAX_MOVES)
+    return code
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ The tree::
     │   ├── PolicyRefused     a handoff that mailbox/ does not allow
     │   ├── StaleAnswer       an answer to a question that is not open: answered, withdrawn or never asked
     │   ├── HostRefused       an address inside a network, which only the operator can open
-    │   └── ResumeRefused     a conversation that cannot go on so: no state, or a stale or unknown token
+    │   └── ResumeRefused     cannot resume: no stored state, or a stale or unknown token
     │       └── ContextEnded  its last turn ended it for good
     ├── NotFound              no such task, run, message, role or skill
     ├── Conflict              the document changed since it was read (or exists already)
@@ -21,9 +21,9 @@ The tree::
     ├── StepUncertain         a step was started, not journaled as finished, and may not be repeated
     ├── SkillFailed           a skill raised or returned something that is not a result
     ├── ToolFailed            a tool failed although its input was valid: no answer, a time limit
-    │   └── SandboxRefused    code cannot be kept in on this machine, so it is not run
+    │   └── SandboxRefused    no working sandbox on this machine; code not executed
     ├── GitFailed             git is missing, failed, or would read files of another folder
-    ├── GateFailed            a pipeline step left or asked for what its gate does not let through
+    ├── GateFailed            a pipeline step's output or request failed its gate
     ├── NotDone               a task that a program waited for did not end as done
     ├── NoProgress            a run of the mind repeats itself
     ├── ThoughtFailed         a run of the mind ended without a result

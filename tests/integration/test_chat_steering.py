@@ -148,7 +148,7 @@ def test_lines_typed_during_the_work_are_told_as_they_are(root: Path) -> None:
         terminal.type("x" * 5_000 + "\n")
         terminal.expect("x" * 1_000)
         (root / "go").touch()
-        terminal.expect("The terminal cut a long line")
+        terminal.expect("The terminal truncated that line")
         terminal.expect("It returned ")
         terminal.expect("> ")
         terminal.type(CTRL_D)

@@ -72,12 +72,12 @@ class StreamPosition:
                 raise ValueError("a time without a zone")
             counts = {str(name): int(count) for name, count in dict(runs).items()}
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, binascii.Error) as error:
-            raise InvalidInput("the Last-Event-ID is none of this API's: connect without one") from error
+            raise InvalidInput("unknown Last-Event-ID; reconnect without it") from error
         return cls(changed, str(task_id), counts, bool(ended))
 
 
 def run_key(run_id: str) -> str:
-    """A run in a position: short, since an objective may have hundreds."""
+    """Short key of a run inside a stream position."""
     return base64.urlsafe_b64encode(hashlib.sha256(run_id.encode()).digest()[:6]).decode()
 
 

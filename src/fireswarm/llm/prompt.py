@@ -35,7 +35,7 @@ KEPT_EXCHANGE = 2
 """Messages that a summary does not replace: the last answer and what followed it."""
 
 MAX_CORRECTION = 4.0
-"""The most that an estimate is corrected by: about one token a character, as in Chinese. What is more is media."""
+"""Upper bound of the correction of a token estimate (about 1 token per character). Anything above comes from media."""
 
 MAX_MEDIA_CHARS = 15_000_000
 """Images and documents of a request in base64. Gemini takes 20 MB in all, Anthropic 32 MB."""

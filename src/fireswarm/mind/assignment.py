@@ -26,7 +26,7 @@ async def _no_skill_code(skill: Skill, given: Mapping[str, Any], answers: Mappin
 
 @dataclass(slots=True)
 class Steering:
-    """Words of a person to a run, told before the next answer of its model.
+    """Messages of a person to a run, delivered before the next call of its model.
 
     ``stopped``: the run was stopped before it goes on; if it has a ``text``, actions that had not ended are not done.
     ``typed`` returns what was typed since it was last called, or "".

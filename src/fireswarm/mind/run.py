@@ -59,7 +59,7 @@ MAX_NAMED = 20
 SHARE_OF_OUTPUTS = 3
 """The outputs of one answer take at most a third of the prompt."""
 
-TOO_MANY = "The context has room for the outputs of {} calls of one answer, and this was one more: make it again."
+TOO_MANY = "Not executed: the context has room for the outputs of {} calls in one answer. Make this call again."
 
 ENDINGS = (ModelError, BudgetExceeded, NotFound, NoProgress)
 

@@ -81,7 +81,7 @@ def check_installed(provider: str, *, sends: bool = True) -> None:
 
 
 def vertex_place(settings: VertexSettings, environment: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the project, if one is named, and the location. Raises ConfigError for a location that is none."""
+    """Return the project, if one is named, and the location. Raises ConfigError for an invalid location."""
     location = settings.location or environment.get("GOOGLE_CLOUD_LOCATION", "").strip() or "global"
     if not re.fullmatch(PLACE, location):
         raise ConfigError(f"GOOGLE_CLOUD_LOCATION is {location!r}: use the name of a location, such as europe-west1")

@@ -56,7 +56,7 @@ class ArtifactWriter:
             Field(max_length=64, pattern=r"^[a-z][a-z0-9_-]*$", description="a word such as report, table or chart"),
         ] = ARTIFACT_TYPE,
     ) -> ToolAnswer:
-        """Stores a result of the task for the person who asked for it. The same name again replaces it."""
+        """Stores a result of the task for the person who asked for it. An artifact of the same name is replaced."""
         check_artifact_name(name)
         if (content is None) == (path is None):
             raise InvalidInput("write_artifact needs either content, a text, or path, a file")

@@ -46,7 +46,7 @@ def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
     root = root.resolve()
 
     def list_files(path: Folder = ".", glob: Glob = "**") -> str:
-        """Lists files with their sizes in bytes; .git, node_modules and the like are left out."""
+        """Lists files with their sizes in bytes. It leaves out .git, node_modules and the like."""
         return _list(*place_of(path, root, outputs), glob)
 
     def read_file(

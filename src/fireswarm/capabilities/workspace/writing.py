@@ -63,7 +63,7 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         return Workspace(outputs), path
 
     def write_file(path: FilePath, content: Content) -> str:
-        """Writes a text file: makes it, with its folders, or replaces it. To change a part, use edit_file."""
+        """Creates or replaces a text file, and creates its folders. To change a part of it, use edit_file."""
         place, named = find_place(path)
         target = place.locate(named, new=True, writes=True)
         place.write(target, _encode(content))
@@ -71,7 +71,7 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         return f"wrote {_shown_name(place, target, root)}: {lines:,} line{'' if lines == 1 else 's'}"
 
     def edit_file(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
-        """Replaces a passage of a text file. The passage has to occur exactly once, unless replace_all is true."""
+        """Replaces a passage of a text file. The passage must occur exactly once, unless replace_all is true."""
         place, named = find_place(path)
         target = place.locate(named, writes=True)
         before = _text(place, target)

@@ -39,7 +39,7 @@ HELP = (
     "/model   the model\n"
     "/resume  how to go on with this conversation later\n"
     "/exit    leave; an empty line or Ctrl+D does the same\n"
-    "Ctrl+C stops the work and keeps what was done. A line typed during the work is told to the model before its next\n"
+    "Ctrl+C stops the work and keeps what was done. Lines you type while the agent works are sent before its next\n"
     "answer. A line that ends in a backslash goes on in the next one; several lines that are pasted are one message."
 )
 LONGEST_TYPED = 4_095
@@ -237,7 +237,9 @@ class LiveChat:
             elif word in COMMANDS and word != "/exit":
                 self.console.print(self._answer_to(word), markup=False)
             elif len(line.encode()) >= LONGEST_TYPED:
-                self.console.print("The terminal cut a long line: it is not told. Say it at a prompt.", style="yellow")
+                self.console.print(
+                    "The terminal truncated that line, so it was not sent. Paste it at the prompt.", style="yellow"
+                )
             else:
                 kept.append(line)
         message = "\n".join(kept).replace("\\\n", "\n").strip("\n")

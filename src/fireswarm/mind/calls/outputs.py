@@ -18,7 +18,7 @@ FOOTER_CHARS = 120
 """Room for the last line of a page, so that a page that is read later fits into one."""
 
 REPLACED = (
-    f"[A part of this call's input was replaced by {REDACTED} before the call was made, because it looks like a secret."
+    f"[A part of this call's input was replaced by {REDACTED} before the call, because it looks like a secret."
     " To use a secret, let a command read it from a variable of the environment or from a file; ask the user to put it"
     " there if it is in neither.]"
 )

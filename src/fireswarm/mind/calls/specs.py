@@ -33,38 +33,41 @@ def _number(description: str) -> dict[str, Any]:
 
 RUN_COMMAND_SPEC = _spec(
     RUN_COMMAND,
-    "Runs a command line in the shell and returns its output and exit code. The current folder stays for the next "
-    "command. Nothing can be typed into it. With background, returns at once: for programs that serve or take long.",
+    "Runs a shell command and returns its output and exit code. The working folder is kept for the next command. "
+    "The command gets no keyboard input. With background, it returns at once: use that for servers and long jobs.",
     ("command",),
     command=_text("the command line"),
-    timeout_seconds={"type": "number", "exclusiveMinimum": 0, "description": "time limit, if the usual is too short"},
-    background={"type": "boolean", "description": "go on while it runs, until this run ends at the latest"},
+    timeout_seconds={"type": "number", "exclusiveMinimum": 0, "description": "time limit, if the default is too short"},
+    background={
+        "type": "boolean",
+        "description": "continue while the command runs; it ends with this run at the latest",
+    },
 )
 COMMAND_OUTPUT_SPEC = _spec(
     COMMAND_OUTPUT,
-    "Reads what a background command has written since you last read it, and if it is still running.",
+    "Reads the new output of a background command, and whether it still runs.",
     ("id",),
     id=_text("the command's id, such as c1"),
-    wait_seconds={"type": "number", "minimum": 0, "description": "wait so long for output or its end; default: 0"},
+    wait_seconds={"type": "number", "minimum": 0, "description": "how long to wait for output or the end; default 0"},
 )
 STOP_COMMAND_SPEC = _spec(
     STOP_COMMAND,
-    "Ends a background command with all that it started, and returns the rest of its output.",
+    "Stops a background command and all its child processes, and returns the rest of its output.",
     ("id",),
     id=_text("the command's id, such as c1"),
 )
 USE_SKILL_SPEC = _spec(
     USE_SKILL,
-    "Takes up a skill. One with instructions returns them, to be followed; one with code runs on `input` and returns "
-    "its result.",
+    "Uses a skill. A skill with instructions returns them: follow them. A skill with code runs on `input` and "
+    "returns its result.",
     ("name", "reason"),
     name=_text("name of the skill"),
-    reason=_text("why this skill, in a sentence for the operator"),
+    reason=_text("why this skill, in one sentence for the operator"),
     input={"type": "object", "description": 'for a skill with code: its input, such as {"path": "data.csv"}'},
 )
 READ_SKILL_FILE_SPEC = _spec(
     READ_SKILL_FILE,
-    "Reads a file of a skill, or a section of it (SKILL.md#Heading), with line numbers and in pages.",
+    "Reads a file of a skill, or one section (SKILL.md#Heading), with line numbers, in pages.",
     ("skill", "path"),
     skill=_text("name of the skill"),
     path=_text("path within the skill's folder"),
@@ -73,20 +76,20 @@ READ_SKILL_FILE_SPEC = _spec(
 )
 SEARCH_SKILLS_SPEC = _spec(
     SEARCH_SKILLS,
-    "Searches all skills by your own words; use it when none of those that you were shown fits.",
+    "Searches all skills. Use it when no skill in the list fits.",
     ("query",),
     query=_text("what the skill should do"),
 )
 READ_OUTPUT_SPEC = _spec(
     READ_OUTPUT,
-    "Reads another page of a long output of an earlier call.",
+    "Reads another page of the long output of an earlier call.",
     ("output", "page"),
     output=_text("the output's number, as its first page gives it"),
     page=_number("number of the page"),
 )
 TODO_SPEC = _spec(
     TODO,
-    "Replaces your list of what is to be done, which the operator sees. For work of three steps or more.",
+    "Replaces your to-do list, which the operator sees. Use it for work of three or more steps.",
     ("items",),
     items={
         "type": "array",
@@ -94,23 +97,23 @@ TODO_SPEC = _spec(
         "items": {
             "type": "object",
             "required": ["text", "state"],
-            "properties": {"text": _text("what is to be done"), "state": {"type": "string", "enum": list(TODO_STATES)}},
+            "properties": {"text": _text("the item"), "state": {"type": "string", "enum": list(TODO_STATES)}},
         },
     },
 )
 ASK_USER_SPEC = _spec(
     ASK_USER,
-    "Asks a person and waits for the answer; only for what only they can know or decide.",
+    "Asks a person and waits for the answer. Use it only for what only they can know or decide.",
     ("question",),
     question=_text("the question"),
     options={
         "type": "array",
         "items": {"type": "string"},
-        "description": "the only answers to choose from; leave it out if others are possible",
+        "description": "the possible answers; leave it out if any answer is possible",
     },
 )
 _DELEGATE_TEXT = (
-    "Hands a part of the work to another role and waits for its result. Several calls in one answer run side by side."
+    "Gives a part of the work to another role and waits for the result. Several calls in one answer run in parallel."
 )
 
 
@@ -121,9 +124,9 @@ def delegate_spec(roles: tuple[str, ...]) -> ToolSpec:
         _DELEGATE_TEXT,
         ("role", "objective"),
         role={"type": "string", "enum": list(roles), "description": "the role that does it"},
-        objective=_text("what is to be done, complete in itself: the role does not see this conversation"),
+        objective=_text("the task, self-contained: the role does not see this conversation"),
         context={"type": "object", "description": 'inputs, such as {"path": "src"}'},
-        expected_outcome=_text("how you will know that it is done"),
+        expected_outcome=_text("how to tell that the task is done"),
     )
 
 
@@ -131,7 +134,7 @@ def finish_spec(schema: Mapping[str, Any]) -> ToolSpec:
     """Return the tool that ends a run with a structured result. An answer without calls ends it as well."""
     return _spec(
         FINISH,
-        "Ends the task with your answer and a structured result. Without such a result, just answer.",
+        "Ends the task with your answer and a structured result. Without a structured result, just answer.",
         ("answer",),
         answer=_text("the answer to the task, in Markdown"),
         result=schema,

@@ -11,7 +11,7 @@ from fireswarm.mind.assignment import Steering
 from fireswarm.mind.calls.results import CallResult, Step
 from fireswarm.mind.calls.texts import UNANSWERED
 
-LEFT = "The run was stopped before this action had ended. It is not done: the message that follows says how to go on."
+LEFT = "Not executed: the run was stopped before this action. The next message says how to continue."
 """Output of an action that was open when the run was stopped, if a message followed."""
 
 

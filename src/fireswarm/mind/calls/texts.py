@@ -15,13 +15,13 @@ from fireswarm.mind.calls.specs import TODO_STATES
 CUT_SHORT: Mapping[StopReason, str] = {
     StopReason.MAX_TOKENS: "at the limit of tokens (model.max_tokens)",
     StopReason.CONTEXT: "at the end of the model's context",
-    StopReason.OTHER: "before its end",
+    StopReason.OTHER: "before it was complete",
 }
 """The place at which an answer ended that is not complete."""
 
 _TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
 
-NOT_EXECUTED = "This call was not answered: the run was stopped here."
+NOT_EXECUTED = "This call was not executed: the run was stopped here."
 
 
 FAILED, UNANSWERED = "failed", "unanswered"
@@ -38,19 +38,19 @@ class NoMessage(Exception):
 
 def cut_call(stop: StopReason) -> str:
     """Return the fault of the last call of an answer that is not complete: a part of its input may be missing."""
-    return f"The answer was cut off {CUT_SHORT[stop]}, and this call with it: take smaller parts."
+    return f"The answer was cut off {CUT_SHORT[stop]}, and this call with it. Work in smaller parts."
 
 
 def cut_answer(stop: StopReason) -> str:
     """Return what is said to an answer that is not complete."""
-    return f"Your answer was cut off {CUT_SHORT[stop]}. Answer more briefly, or go on in parts."
+    return f"Your answer was cut off {CUT_SHORT[stop]}. Answer more briefly, or in parts."
 
 
 def describe_turns(left: int, *, finishes: bool = False) -> str:
     """Return what the model is told of the turns that are left; *finishes*: the run ends with the tool finish."""
     if left > 1:
-        return f"[{left} turns are left.]"
-    return f"[This is the last turn: {f'call {FINISH}' if finishes else 'answer'} now, and say what is not done.]"
+        return f"[{left} turns left.]"
+    return f"[This is the last turn. {f'Call {FINISH}' if finishes else 'Answer'} now, and say what is unfinished.]"
 
 
 def outputs_of_all(calls: Iterable[ToolCall], known: Collection[ToolOutput]) -> list[ToolOutput]:

@@ -1,1 +1,1 @@
-"""Run the commands of a model: their folder, what they see, how long they take, and those in the background."""
+"""Shell commands of a model: working folder, confinement, time limit, background."""

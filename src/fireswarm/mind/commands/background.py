@@ -24,7 +24,7 @@ from fireswarm.processes.shell import Shell
 MAX_RUNNING = 8
 """Background commands of a run at one time."""
 
-LOST = "was lost with the process that started it: the run was interrupted. Start it again if you need it"
+LOST = "was lost when the run was interrupted. Start it again if you need it"
 
 
 @dataclass(slots=True)
@@ -55,10 +55,10 @@ class BackgroundCommands:
         name = f"c{len(self.known) + 1}"
         self._live[name] = await BackgroundCommand.start(self.shell, line, cwd, seconds, view)
         self._all.append(self._live[name])
-        network = "" if view is None or view.network else " Other commands do not reach its ports."
+        network = "" if view is None or view.network else " Other commands cannot reach its ports."
         return name, (
-            f"[started {name} in the background: read its output with {COMMAND_OUTPUT}, end it with {STOP_COMMAND}. "
-            f"It ends with this run, and after {seconds:,g} s at the latest.{network}]"
+            f"[started {name} in the background: read its output with {COMMAND_OUTPUT}, stop it with {STOP_COMMAND}. "
+            f"It stops with this run, and after {seconds:,g} s at the latest.{network}]"
         )
 
     def note_started(self, name: str) -> None:

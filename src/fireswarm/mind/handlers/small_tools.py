@@ -103,7 +103,7 @@ async def delegate(run: ToolRun, step: Step) -> CallResult:
 async def finish(run: ToolRun, step: Step) -> CallResult:
     """End the run with an answer and a structured result. Raises InvalidInput for a result that does not fit."""
     if run.has_failed:
-        raise InvalidInput("a call before this one failed: look at its output first, then finish")
+        raise InvalidInput("an earlier call of this answer failed: look at its output first, then finish")
     result = step.input.get("result") or {}
     fault = run.fault_of(cast("Mapping[str, Any]", result)) if isinstance(result, dict) else "result must be an object"
     if fault:

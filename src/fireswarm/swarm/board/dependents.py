@@ -1,4 +1,4 @@
-"""Update the tasks that wait for another one: in the commit that ends it, gives it up, or queues it again.
+"""Notify dependents in the commit that finishes, gives up or requeues a task.
 
 Each end of a task is a write to the documents that wait for it, and Firestore sustains about one write a second to one
 document. So a task that waits for more than `MAX_WRITTEN` others is not written at each end: after the commit its
@@ -108,7 +108,7 @@ async def commit_with_dependents(
 
 
 async def _follow_up(board: BoardContext, told: Told) -> None:
-    """Count and set aside what the commit left to do. It stands whatever fails here, and a sweep counts again."""
+    """Count what the commit left to do. The commit is already durable; if counting fails, the next sweep repeats it."""
     for task_id in told.to_count:
         try:
             await count_awaited(board, task_id)

@@ -202,9 +202,9 @@ class TaskConversation:
         if self.stored.state.summary_task:
             self.summary = await self._summary_of(self.stored.state.summary_task)
         if self.context_id != self.held.task.task_id:
-            await self._take_in_hand(self.stored)
+            await self._lock(self.stored)
 
-    async def _take_in_hand(self, found: Conversation) -> None:
+    async def _lock(self, found: Conversation) -> None:
         """Lock a shared conversation for this run. Raises TurnRefused if another run holds it."""
         holder = found.state.holder
         if holder and holder != self.held.run_id and await self._works(holder):

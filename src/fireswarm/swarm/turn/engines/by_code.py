@@ -23,7 +23,7 @@ Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
 """The work of a step: from the request to the result, without journaling or publishing."""
 
 
-SKIPPED_SUMMARY = "The operator takes this step as done: an earlier run had started it. Its result is not known."
+SKIPPED_SUMMARY = "Skipped by the operator. An earlier run started this step; its result is unknown."
 
 
 @dataclass(frozen=True, slots=True)
