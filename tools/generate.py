@@ -1,4 +1,4 @@
-"""Generate indexes, schemas, document tables and prose counts. ``--check`` fails when a file differs."""
+"""Generate indexes, schemas and document tables. ``--check`` fails when a file differs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import prose
 import reference
 from pydantic import BaseModel
 
@@ -74,7 +73,6 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "src" / "fireswarm" / "__init__.pyi", public_names()
     yield ROOT / "schemas" / "openapi.json", json.dumps(reference.openapi(), indent=2) + "\n"
     yield from reference.documents()
-    yield ROOT / prose.COUNTS, prose.lowered()  # last, since it reads the pages
 
 
 def public_names() -> str:

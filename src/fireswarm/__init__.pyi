@@ -61,9 +61,9 @@ from fireswarm.skills.functions import skill as skill
 from fireswarm.skills.routing.fit import Fit as Fit
 from fireswarm.skills.routing.fit import measure_fit as measure_fit
 from fireswarm.skills.running.in_child import load_entry as load_entry
-from fireswarm.swarm.opening.open_conversations import create_agent_adapter as create_agent_adapter
 from fireswarm.swarm.worker.loop import Worker as Worker
 from fireswarm.swarm.worker.role import RoleConfig as RoleConfig
 from fireswarm.version import __version__ as __version__
+from fireswarm.swarm.opening.open_conversations import create_agent_adapter as create_agent_adapter
 
 __all__: list[str]

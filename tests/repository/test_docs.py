@@ -392,3 +392,9 @@ def test_agent_example_of_the_testing_page_runs(example: Path) -> None:
     script = load_script(f"{named_file(DOCS / 'testing.md', 'answers.py', example).name}:answer", example)
     run = python_block(DOCS / "testing.md", "async def run_the_skill")["run_the_skill"]
     assert anyio.run(run, example, note, script) == ("Counted: note.txt has 2 words", ["ok"])
+
+
+def test_testing_page_names_every_folder_of_tests() -> None:
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    folders = {f"{path.parent.name}/{path.name}/" for path in (ROOT / "tests").iterdir() if any(path.glob("*.py"))}
+    assert {folder for folder in folders if f"`{folder}`" not in page} == set()

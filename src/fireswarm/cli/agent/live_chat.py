@@ -42,6 +42,8 @@ HELP = (
     "Ctrl+C stops the work and keeps what was done. Lines you type while the agent works are sent before its next\n"
     "answer. A line that ends in a backslash goes on in the next one; several lines that are pasted are one message."
 )
+TRUNCATED = "The terminal truncated that line, so it was not sent. Paste it at the prompt."
+
 LONGEST_TYPED = 4_095
 """Bytes of a line that a terminal keeps until it is read."""
 
@@ -237,9 +239,7 @@ class LiveChat:
             elif word in COMMANDS and word != "/exit":
                 self.console.print(self._answer_to(word), markup=False)
             elif len(line.encode()) >= LONGEST_TYPED:
-                self.console.print(
-                    "The terminal truncated that line, so it was not sent. Paste it at the prompt.", style="yellow"
-                )
+                self.console.print(TRUNCATED, style="yellow")
             else:
                 kept.append(line)
         message = "\n".join(kept).replace("\\\n", "\n").strip("\n")

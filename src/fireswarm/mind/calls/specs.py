@@ -40,7 +40,7 @@ RUN_COMMAND_SPEC = _spec(
     timeout_seconds={"type": "number", "exclusiveMinimum": 0, "description": "time limit, if the default is too short"},
     background={
         "type": "boolean",
-        "description": "continue while the command runs; it ends with this run at the latest",
+        "description": "continue while it runs; it ends with this run at the latest",
     },
 )
 COMMAND_OUTPUT_SPEC = _spec(
