@@ -155,7 +155,7 @@ async def test_model_is_told_that_a_secret_in_a_call_was_replaced(provider: str,
     await run(lab, bench, provider, Reply(calls=calls), Reply("Done."))
     assert (bench.cwd / "env").read_text() == "URL=x\nTOKEN=[redacted]\n"
     said = standard(lab.served.calls[-1].body)
-    assert said.count("was replaced by [redacted] before the call was made") == 1
+    assert said.count("was replaced by [redacted] before the call") == 1
     assert "environment" in said
 
 

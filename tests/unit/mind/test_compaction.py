@@ -270,7 +270,7 @@ async def test_answer_with_more_calls_than_the_context_has_room_for_gets_the_fir
     outputs = worker.requests[-1].messages[-1].outputs
     assert not outputs[0].failed and outputs[-1].failed
     assert len(outputs) == 40
-    assert "calls of one answer" in outputs[-1].text
+    assert "calls in one answer" in outputs[-1].text
 
 
 async def test_run_killed_at_any_write_makes_each_summary_once(tmp_path: Path) -> None:

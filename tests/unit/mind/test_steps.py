@@ -107,7 +107,7 @@ async def test_finish_after_a_call_that_could_not_be_made_is_rejected(bench: Ben
     bad = {"name": "read_output", "input": {"output": "9.9", "page": 1}}
     script = Heard(decided(bad, done), GOOD)
     ran = await bench.run(script, result_schema={"type": "object"})
-    assert "a call before this one failed" in script.told
+    assert "an earlier call of this answer failed" in script.told
     assert ran.conclusion.answer == "hello Ada"
 
 
