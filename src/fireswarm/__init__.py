@@ -49,6 +49,7 @@ NAMES = {
     "skills.functions": ("FunctionSkill", "skill"),
     "skills.routing.fit": ("Fit", "measure_fit"),
     "skills.running.in_child": ("load_entry",),
+    "skills.text_files": ("LeftOut", "is_secret_file", "read_text", "walk_files"),
     "swarm.worker.loop": ("Worker",),
     "swarm.worker.role": ("RoleConfig",),
     "version": ("__version__",),

@@ -61,6 +61,10 @@ from fireswarm.skills.functions import skill as skill
 from fireswarm.skills.routing.fit import Fit as Fit
 from fireswarm.skills.routing.fit import measure_fit as measure_fit
 from fireswarm.skills.running.in_child import load_entry as load_entry
+from fireswarm.skills.text_files import LeftOut as LeftOut
+from fireswarm.skills.text_files import is_secret_file as is_secret_file
+from fireswarm.skills.text_files import read_text as read_text
+from fireswarm.skills.text_files import walk_files as walk_files
 from fireswarm.swarm.worker.loop import Worker as Worker
 from fireswarm.swarm.worker.role import RoleConfig as RoleConfig
 from fireswarm.version import __version__ as __version__

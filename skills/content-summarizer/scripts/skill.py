@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState, count_noun
 
-from .summarize import MAX_SENTENCES, Summary, as_markdown, counted, summarize
+from .summarize import MAX_SENTENCES, Summary, as_markdown, summarize
 
 _SHOWN, _SHOWN_SENTENCES, _SHOWN_CHARS = 10, 3, 240
 
@@ -32,8 +32,8 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult.failure(f"There is no text file at {place}.{digest.left_out.sentence()}")
     kept = sum(len(summary.sentences) for summary in digest.summaries)
     words = sum(summary.words for summary in digest.summaries)
-    where = f"{counted(words, 'word')} in {counted(len(digest.summaries), 'file')} of {place.name}"
-    summary = f"{counted(kept, 'sentence')} out of {where}.{digest.left_out.sentence()}"
+    where = f"{count_noun(words, 'word')} in {count_noun(len(digest.summaries), 'file')} of {place.name}"
+    summary = f"{count_noun(kept, 'sentence')} out of {where}.{digest.left_out.sentence()}"
     data = as_markdown(digest).encode("utf-8", "replace")
     request.workdir.mkdir(parents=True, exist_ok=True)
     (request.workdir / "content_summary.md").write_bytes(data)

@@ -1,27 +1,20 @@
-"""Choose the most telling sentences of texts. ``python summarize.py PATH`` runs by itself; standard library only."""
+"""Choose the most telling sentences of texts. Also a command: ``python summarize.py PATH``."""
 
 from __future__ import annotations
 
 import argparse
-import errno
 import json
 import math
-import os
 import re
-import stat
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-SUFFIXES = frozenset({".md", ".markdown", ".txt", ".rst", ".adoc", ".vtt", ".srt", ""})
-SECRET = re.compile(r"id_(rsa|dsa|ecdsa|ed25519)|(.*[._-])?(credentials?|secrets?|passwords?)(\..+)?", re.I | re.DOTALL)
-"""Files that usually hold secrets are never read."""
+from fireswarm import LeftOut, count_noun, read_text, walk_files
 
-MAX_FILE_BYTES = 2_000_000
-SNIFF_BYTES = 8_192
-_OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+SUFFIXES = frozenset({".md", ".markdown", ".txt", ".rst", ".adoc", ".vtt", ".srt", ""})
 MAX_SENTENCES = 20
 SHORT_WORDS, LONG_WORDS = 6, 45
 FIRST, BELOW_HEADING, ODD_LENGTH = 1.3, 1.15, 0.6
@@ -62,36 +55,6 @@ class Summary:
 
 
 @dataclass
-class LeftOut:
-    """Names of the files that were not read, by the reason."""
-
-    names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-
-    def note(self, reason: str, name: str) -> None:
-        """Add a file."""
-        self.names.setdefault(reason, []).append(name)
-
-    def counts(self) -> dict[str, int]:
-        """Number of files by reason."""
-        return {reason: len(names) for reason, names in sorted(self.names.items())}
-
-    def phrases(self, most: int) -> list[str]:
-        """Number, reason and the first names, of each reason."""
-        return [
-            f"{len(names)} {reason} ({', '.join(names[:most])}{', ...' if len(names) > most else ''})"
-            for reason, names in sorted(self.names.items())
-        ]
-
-    def sentence(self, most: int = 3) -> str:
-        """A sentence for a summary, or nothing."""
-        return f" Left out: {'; '.join(self.phrases(most))}." if self.names else ""
-
-    def section(self, most: int = 20) -> list[str]:
-        """Lines of Markdown, or none."""
-        return ["## Left out", "", *(f"- {phrase}" for phrase in self.phrases(most)), ""] if self.names else []
-
-
-@dataclass
 class Digest:
     """The summaries of all files, and how many were left out for which reason."""
 
@@ -110,16 +73,13 @@ def summarize(place: Path, *, sentences: int = 3, max_files: int = 200) -> Diges
     """Summarise a file, or the text files of a folder in order of path."""
     digest = Digest()
     texts: dict[str, str] = {}
-    for file in files_of(place, digest.left_out):
-        name = name_of(file, place)
+    for file, name in walk_files(place, digest.left_out, suffixes=SUFFIXES):
         if len(texts) >= max_files:
             digest.left_out.note(f"beyond the first {max_files:,} files", name)
             continue
-        content = content_of(file)
-        if isinstance(content, str):
-            digest.left_out.note(content, name)
-        elif (text := content.decode("utf-8-sig", "replace").replace("\r\n", "\n")).strip():
-            texts[name] = text
+        text = read_text(file, name, digest.left_out)
+        if text is not None and text.strip():
+            texts[name] = text.replace("\r\n", "\n")
     taken = {name: sentences_of(text) for name, text in texts.items()}
     having = Counter(term for listed in taken.values() for term in {t for s in listed for t in s.terms})
     for name, text in texts.items():
@@ -211,63 +171,9 @@ def title_of(text: str, name: str) -> str:
     return plain(heading[1]) if heading else Path(name).stem.replace("-", " ").replace("_", " ")
 
 
-def files_of(place: Path, left_out: LeftOut) -> Iterator[Path]:
-    """Text files below a folder in order, without hidden ones; or the file itself."""
-    if not place.is_dir():
-        yield place.resolve()
-        return
-    for folder, below, names in os.walk(place, onerror=lambda error: left_out.note("unreadable", _of(error, place))):
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in {"node_modules", "venv"})
-        for name in sorted([*names, *(each for each in below if (Path(folder) / each).is_symlink())]):
-            file = Path(folder) / name
-            if name.startswith(".") or file.suffix.lower() not in SUFFIXES:
-                continue
-            if SECRET.fullmatch(name):
-                left_out.note("likely to hold secrets", name_of(file, place))
-            elif file.is_symlink():
-                left_out.note("symlinked", name_of(file, place))
-            else:
-                yield file
-
-
-def content_of(file: Path) -> bytes | str:
-    """Content of a regular file, or the reason why it is left out. A pipe or a device is opened, but never read."""
-    try:
-        number = os.open(file, _OPEN)
-    except OSError as error:
-        return "not a regular file" if error.errno in (errno.ENXIO, errno.ELOOP) else "unreadable"
-    state = os.fstat(number)
-    if not stat.S_ISREG(state.st_mode):
-        os.close(number)
-        return "not a regular file"
-    try:
-        with os.fdopen(number, "rb") as stream:
-            data = b"" if state.st_size > MAX_FILE_BYTES else stream.read(MAX_FILE_BYTES + 1)
-    except OSError:
-        return "unreadable"
-    if max(state.st_size, len(data)) > MAX_FILE_BYTES:
-        return f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
-    return "binary" if b"\0" in data[:SNIFF_BYTES] else data
-
-
-def name_of(file: Path, place: Path) -> str:
-    """Path below a folder, or the name of the file that was given; without what UTF-8 cannot hold."""
-    name = file.relative_to(place).as_posix() if place.is_dir() else place.name
-    return name.encode("utf-8", "replace").decode()
-
-
-def _of(error: OSError, place: Path) -> str:
-    return name_of(Path(error.filename), place) + "/"
-
-
-def counted(number: int, noun: str) -> str:
-    """Number and noun, with an s unless there is one."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def as_markdown(digest: Digest) -> str:
     """A section for each file."""
-    lines = [f"# Summary of {counted(len(digest.summaries), 'file')}", ""]
+    lines = [f"# Summary of {count_noun(len(digest.summaries), 'file')}", ""]
     common = digest.common_terms()
     if common:
         lines += [f"In common: {', '.join(common)}", ""]
@@ -275,7 +181,7 @@ def as_markdown(digest: Digest) -> str:
         lines += [
             f"## {summary.path}: {summary.title}",
             "",
-            f"Terms: {', '.join(summary.terms)} ({counted(summary.words, 'word')})",
+            f"Terms: {', '.join(summary.terms)} ({count_noun(summary.words, 'word')})",
         ]
         lines += ["", *(f"- {sentence}" for sentence in summary.sentences), ""]
     lines += digest.left_out.section()

@@ -1,31 +1,22 @@
-"""Find keywords in text files. Runs by itself: ``python search_keywords.py PATH -k word``; standard library only."""
+"""Find keywords in text files. Also a command: ``python search_keywords.py PATH -k word``."""
 
 from __future__ import annotations
 
 import argparse
-import errno
 import json
-import os
 import re
-import stat
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-MAX_FILE_BYTES = 2_000_000
-SNIFF_BYTES = 8_192
-_OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-MAX_FILES = 20_000
+from fireswarm import LeftOut, count_noun, read_text, walk_files
+
 MAX_LIMIT = 5_000
 MAX_LINE_CHARS = 500
-"""Bounds of what is read (bytes a file, files), extracted (hits), and shown (characters of a line)."""
-
-SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "site-packages"})
-SECRET = re.compile(r"\.env(\..+)?|.*\.(pem|key|p12|pfx)|id_(rsa|dsa|ecdsa|ed25519)|credentials(\..+)?|\.netrc", re.I)
-"""Files that usually hold secrets are never read."""
+"""Maximum hits that are extracted, and maximum characters of a line that are shown."""
 
 
 @dataclass(frozen=True)
@@ -38,36 +29,6 @@ class Hit:
     text: str
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-
-
-@dataclass
-class LeftOut:
-    """Names of the files that were not read, by the reason."""
-
-    names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-
-    def note(self, reason: str, name: str) -> None:
-        """Add a file."""
-        self.names.setdefault(reason, []).append(name)
-
-    def counts(self) -> dict[str, int]:
-        """Number of files by reason."""
-        return {reason: len(names) for reason, names in sorted(self.names.items())}
-
-    def phrases(self, most: int) -> list[str]:
-        """Number, reason and the first names, of each reason."""
-        return [
-            f"{len(names)} {reason} ({', '.join(names[:most])}{', ...' if len(names) > most else ''})"
-            for reason, names in sorted(self.names.items())
-        ]
-
-    def sentence(self, most: int = 3) -> str:
-        """A sentence for a summary, or nothing."""
-        return f" Left out: {'; '.join(self.phrases(most))}." if self.names else ""
-
-    def section(self, most: int = 20) -> list[str]:
-        """Lines of Markdown, or none."""
-        return ["## Left out", "", *(f"- {phrase}" for phrase in self.phrases(most)), ""] if self.names else []
 
 
 @dataclass
@@ -99,14 +60,10 @@ def search(paths: Sequence[Path], pattern: re.Pattern[str], *, around: int = 1, 
     """Search files and folders in order of path."""
     found = Found()
     for place in paths:
-        for file in files_of(place, found.left_out):
-            name, content = name_of(file, place), content_of(file)
-            if isinstance(content, str):
-                found.left_out.note(content, name)
-                continue
-            found.searched += 1
-            lines = content.decode("utf-8-sig", "replace").splitlines()
-            _search_lines(name, lines, pattern, found, around, limit)
+        for file, name in walk_files(place, found.left_out):
+            if (text := read_text(file, name, found.left_out)) is not None:
+                found.searched += 1
+                _search_lines(name, text.splitlines(), pattern, found, around, limit)
     return found
 
 
@@ -124,68 +81,9 @@ def _search_lines(
                 found.hits.append(Hit(name, number + 1, word, _clip(line), before, after))
 
 
-def files_of(place: Path, left_out: LeftOut) -> Iterator[Path]:
-    """Files below a folder (or the file itself) in order, without hidden, generated and secret ones."""
-    if not place.is_dir():
-        yield place.resolve()
-        return
-    given = 0
-    for folder, below, names in os.walk(place, onerror=lambda error: left_out.note("unreadable", _of(error, place))):
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED)
-        for name in sorted([*names, *(each for each in below if (Path(folder) / each).is_symlink())]):
-            file = Path(folder) / name
-            if SECRET.fullmatch(name):
-                left_out.note("likely to hold secrets", name_of(file, place))
-            elif name.startswith("."):
-                continue
-            elif file.is_symlink():
-                left_out.note("symlinked", name_of(file, place))
-            elif given >= MAX_FILES:
-                left_out.note(f"beyond the first {MAX_FILES:,} files", name_of(file, place))
-                return
-            else:
-                given += 1
-                yield file
-
-
-def content_of(file: Path) -> bytes | str:
-    """Content of a regular file, or the reason why it is left out. A pipe or a device is opened, but never read."""
-    try:
-        number = os.open(file, _OPEN)
-    except OSError as error:
-        return "not a regular file" if error.errno in (errno.ENXIO, errno.ELOOP) else "unreadable"
-    state = os.fstat(number)
-    if not stat.S_ISREG(state.st_mode):
-        os.close(number)
-        return "not a regular file"
-    try:
-        with os.fdopen(number, "rb") as stream:
-            data = b"" if state.st_size > MAX_FILE_BYTES else stream.read(MAX_FILE_BYTES + 1)
-    except OSError:
-        return "unreadable"
-    if max(state.st_size, len(data)) > MAX_FILE_BYTES:
-        return f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
-    return "binary" if b"\0" in data[:SNIFF_BYTES] else data
-
-
-def name_of(file: Path, place: Path) -> str:
-    """Path below a folder, or the name of the file that was given; without what UTF-8 cannot hold."""
-    name = file.relative_to(place).as_posix() if place.is_dir() else place.name
-    return name.encode("utf-8", "replace").decode()
-
-
-def _of(error: OSError, place: Path) -> str:
-    return name_of(Path(error.filename), place) + "/"
-
-
 def _clip(line: str) -> str:
     line = line.rstrip()
     return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + "…"
-
-
-def counted(number: int, noun: str) -> str:
-    """Number and noun, with an s unless there is one."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def as_json(found: Found) -> dict[str, Any]:
@@ -201,8 +99,8 @@ def as_json(found: Found) -> dict[str, Any]:
 
 def as_markdown(found: Found) -> str:
     """Hits below the names of their files."""
-    total = counted(found.counts.total(), "hit")
-    lines = [f"# {total} in {len(found.files):,} of {counted(found.searched, 'file')}", ""]
+    total = count_noun(found.counts.total(), "hit")
+    lines = [f"# {total} in {len(found.files):,} of {count_noun(found.searched, 'file')}", ""]
     name = ""
     for hit in found.hits:
         if hit.path != name:

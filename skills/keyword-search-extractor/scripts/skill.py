@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState, count_noun
 
-from .search_keywords import MAX_LIMIT, as_json, as_markdown, counted, pattern_of, search
+from .search_keywords import MAX_LIMIT, as_json, as_markdown, pattern_of, search
 
 _QUOTED = re.compile(r"[\"“«]([^\"“”«»]{2,80}+)[\"”»]|`([^`]{2,80})`|(?<!\w)'([^']{2,80})'(?!\w)")
 _SHOWN = 20
@@ -48,8 +48,8 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult.failure(f"{reason}.")
     found = search([place], pattern, around=around, limit=limit)
     total = found.counts.total()
-    where = f"{len(found.files):,} of {counted(found.searched, 'file')} of {place.name}"
-    summary = f"{counted(total, 'hit')} in {where}.{found.left_out.sentence()}"
+    where = f"{len(found.files):,} of {count_noun(found.searched, 'file')} of {place.name}"
+    summary = f"{count_noun(total, 'hit')} in {where}.{found.left_out.sentence()}"
     content = {"path": str(place), "keywords": keywords, "regex": regex, **as_json(found)}
     values = {
         "counts": [{"keyword": word[:80], "hits": often} for word, often in found.counts.most_common(_SHOWN)],

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines, read_regular_file
+from fireswarm import Question, SkillRequest, SkillResult, SkillState, is_secret_file, pipelines, read_regular_file
 
 MAX_FILES = 50
 MAX_BYTES = 1_000_000
-SUFFIXES = (".ts", ".js", ".md", ".markdown", ".txt", ".yaml", ".yml", ".json")
+CODE = (".ts", ".js")
+"""Code may be named like a secret: `Api.credentials.ts` declares the fields of a login, and holds none."""
+
+SUFFIXES = (*CODE, ".md", ".markdown", ".txt", ".yaml", ".yml", ".json")
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -53,12 +56,14 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def _files(place: Path) -> list[dict[str, Any]]:
-    """Name, size and hash of each file, sorted; a folder is searched to its end, hidden files are passed over."""
+    """List files with size and hash, sorted. Hidden files of a folder and those that hold secrets are passed over."""
     found = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
     listed: list[dict[str, Any]] = []
     for path in found:
         name = path.name if path == place else path.relative_to(place).as_posix()
         if path.suffix.lower() not in SUFFIXES or any(part.startswith(".") for part in Path(name).parts):
+            continue
+        if path != place and path.suffix.lower() not in CODE and is_secret_file(path.name):
             continue
         try:
             content = read_regular_file(path, MAX_BYTES)

@@ -1,29 +1,20 @@
-"""Collect open tasks from files. ``python build_checklist.py PATH`` runs by itself; standard library only."""
+"""Collect open tasks from files. Also a command: ``python build_checklist.py PATH``."""
 
 from __future__ import annotations
 
 import argparse
-import errno
 import json
-import os
 import re
-import stat
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-MAX_FILE_BYTES = 2_000_000
-SNIFF_BYTES = 8_192
-_OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-MAX_FILES = 20_000
+from fireswarm import LeftOut, count_noun, read_text, walk_files
+
 MAX_TASKS = 2_000
 MAX_TEXT_CHARS = 300
-SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "site-packages"})
-SECRET = re.compile(r"\.env(\..+)?|.*\.(pem|key|p12|pfx)|id_(rsa|dsa|ecdsa|ed25519)|credentials(\..+)?|\.netrc", re.I)
-"""Files that usually hold secrets are never read."""
-
 URGENCIES = ("urgent", "open", "later", "done")
 
 _BOX = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+\[([ xX])\]\s+(.+)")
@@ -54,36 +45,6 @@ class Task:
 
 
 @dataclass
-class LeftOut:
-    """Names of the files that were not read, by the reason."""
-
-    names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-
-    def note(self, reason: str, name: str) -> None:
-        """Add a file."""
-        self.names.setdefault(reason, []).append(name)
-
-    def counts(self) -> dict[str, int]:
-        """Number of files by reason."""
-        return {reason: len(names) for reason, names in sorted(self.names.items())}
-
-    def phrases(self, most: int) -> list[str]:
-        """Number, reason and the first names, of each reason."""
-        return [
-            f"{len(names)} {reason} ({', '.join(names[:most])}{', ...' if len(names) > most else ''})"
-            for reason, names in sorted(self.names.items())
-        ]
-
-    def sentence(self, most: int = 3) -> str:
-        """A sentence for a summary, or nothing."""
-        return f" Left out: {'; '.join(self.phrases(most))}." if self.names else ""
-
-    def section(self, most: int = 20) -> list[str]:
-        """Lines of Markdown, or none."""
-        return ["## Left out", "", *(f"- {phrase}" for phrase in self.phrases(most)), ""] if self.names else []
-
-
-@dataclass
 class Checklist:
     """Tasks in the order of urgency, file and line."""
 
@@ -101,13 +62,11 @@ def build(place: Path, *, include_done: bool = False) -> Checklist:
     """Collect the tasks of a file or of a folder's text files."""
     found = Checklist()
     seen: set[tuple[str, str]] = set()
-    for file in files_of(place, found.left_out):
-        name, content = name_of(file, place), content_of(file)
-        if isinstance(content, str):
-            found.left_out.note(content, name)
+    for file, name in walk_files(place, found.left_out):
+        if (text := read_text(file, name, found.left_out)) is None:
             continue
         found.read += 1
-        for task in tasks_in(content.decode("utf-8-sig", "replace").splitlines(), name):
+        for task in tasks_in(text.splitlines(), name):
             key = (name, " ".join(task.text.lower().split()))
             if key in seen or (task.urgency == "done" and not include_done):
                 continue
@@ -167,70 +126,11 @@ def _made(text: str, path: str, line: int, kind: str, owner: str, done: bool) ->
     return Task(said, path, line, kind, urgency, owner or (named[1] if named else ""), date[1] if date else "")
 
 
-def files_of(place: Path, left_out: LeftOut) -> Iterator[Path]:
-    """Files below a folder (or the file itself) in order, without hidden, generated and secret ones."""
-    if not place.is_dir():
-        yield place.resolve()
-        return
-    given = 0
-    for folder, below, names in os.walk(place, onerror=lambda error: left_out.note("unreadable", _of(error, place))):
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED)
-        for name in sorted([*names, *(each for each in below if (Path(folder) / each).is_symlink())]):
-            file = Path(folder) / name
-            if SECRET.fullmatch(name):
-                left_out.note("likely to hold secrets", name_of(file, place))
-            elif name.startswith("."):
-                continue
-            elif file.is_symlink():
-                left_out.note("symlinked", name_of(file, place))
-            elif given >= MAX_FILES:
-                left_out.note(f"beyond the first {MAX_FILES:,} files", name_of(file, place))
-                return
-            else:
-                given += 1
-                yield file
-
-
-def content_of(file: Path) -> bytes | str:
-    """Content of a regular file, or the reason why it is left out. A pipe or a device is opened, but never read."""
-    try:
-        number = os.open(file, _OPEN)
-    except OSError as error:
-        return "not a regular file" if error.errno in (errno.ENXIO, errno.ELOOP) else "unreadable"
-    state = os.fstat(number)
-    if not stat.S_ISREG(state.st_mode):
-        os.close(number)
-        return "not a regular file"
-    try:
-        with os.fdopen(number, "rb") as stream:
-            data = b"" if state.st_size > MAX_FILE_BYTES else stream.read(MAX_FILE_BYTES + 1)
-    except OSError:
-        return "unreadable"
-    if max(state.st_size, len(data)) > MAX_FILE_BYTES:
-        return f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
-    return "binary" if b"\0" in data[:SNIFF_BYTES] else data
-
-
-def name_of(file: Path, place: Path) -> str:
-    """Path below a folder, or the name of the file that was given; without what UTF-8 cannot hold."""
-    name = file.relative_to(place).as_posix() if place.is_dir() else place.name
-    return name.encode("utf-8", "replace").decode()
-
-
-def _of(error: OSError, place: Path) -> str:
-    return name_of(Path(error.filename), place) + "/"
-
-
-def counted(number: int, noun: str) -> str:
-    """Number and noun, with an s unless there is one."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def as_markdown(found: Checklist, title: str = "Checklist") -> str:
     """The checklist to tick off."""
     still, files = len(found.tasks) - len(found.of("done")), len({task.path for task in found.tasks})
     urgent = len(found.of("urgent"))
-    lines = [f"# {title}", "", f"{still:,} open, {urgent:,} of them urgent, in {counted(files, 'file')}", ""]
+    lines = [f"# {title}", "", f"{still:,} open, {urgent:,} of them urgent, in {count_noun(files, 'file')}", ""]
     for urgency in URGENCIES:
         tasks = found.of(urgency)
         if not tasks:
@@ -243,7 +143,7 @@ def as_markdown(found: Checklist, title: str = "Checklist") -> str:
             lines.append(f"- [{mark}] {task.text}{owner}{due} ({task.path}:{task.line})")
         lines.append("")
     if found.beyond:
-        lines += [f"Not listed: {counted(found.beyond, 'further task')}.", ""]
+        lines += [f"Not listed: {count_noun(found.beyond, 'further task')}.", ""]
     lines += found.left_out.section()
     return "\n".join(lines).rstrip("\n") + "\n"
 

@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
+from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState, count_noun
 
-from .build_checklist import as_json, as_markdown, build, counted
+from .build_checklist import as_json, as_markdown, build
 
 _SHOWN = 30
 
@@ -27,10 +27,10 @@ def run(request: SkillRequest) -> SkillResult:
     counts: dict[str, int] = content["counts"]
     still = sum(counts.values()) - counts["done"]
     having = len({task.path for task in found.tasks if task.urgency != "done"})
-    where = f"{having:,} of {counted(found.read, 'file')} of {place.name}"
-    summary = f"{counted(still, 'open task')}, {counts['urgent']} of them urgent, in {where}."
+    where = f"{having:,} of {count_noun(found.read, 'file')} of {place.name}"
+    summary = f"{count_noun(still, 'open task')}, {counts['urgent']} of them urgent, in {where}."
     if found.beyond:
-        summary += f" Not listed: {counted(found.beyond, 'further task')}."
+        summary += f" Not listed: {count_noun(found.beyond, 'further task')}."
     summary += found.left_out.sentence()
     data = as_markdown(found, str(request.context.get("title") or "Checklist")).encode("utf-8", "replace")
     request.workdir.mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from fireswarm import is_secret_file
+
 from .code import measure_code
 from .kinds import is_code, is_prose, language_of, mime_of
-from .listing import is_sensitive
 from .prose import headings_of, links_of
 from .terms import code_terms, prose_terms
 
@@ -66,7 +67,7 @@ def read_record(root: Path, path: str) -> Record | str:
 def _describe(root: Path, path: str) -> Record:
     file = root / path
     language = language_of(path)
-    if is_sensitive(path):
+    if is_secret_file(file.name) and not is_code(language):
         size = file.stat().st_size
         mime = mime_of(path, binary=False)
         return {"path": path, "bytes": size, "mime": mime, "language": language, "kind": "sensitive"}
@@ -132,9 +133,11 @@ def _describe_text(root: Path, path: str, head: bytes, size: int) -> Record:
         record["analysed_bytes"] = len(head)
     if len(clipped) and max(map(len, lines)) > _LONGEST_LINE:
         record["longest_line"] = max(map(len, lines))
-    record |= _bounded("markers", find_markers(clipped, prose=is_prose(language)), MAX_MARKERS)
     if is_code(language):
         record |= _describe_code(text, language)
+    if is_secret_file(Path(path).name):  # code is measured, but no text of it is shown
+        return record
+    record |= _bounded("markers", find_markers(clipped, prose=is_prose(language)), MAX_MARKERS)
     if language == "Markdown":
         headings = [found | {"text": redact(found["text"])} for found in headings_of(clipped)]
         links = [found | {"target": redact(found["target"])} for found in links_of(root, path, clipped)]

@@ -18,11 +18,6 @@ EXCLUDED_FOLDERS = frozenset({
 })  # fmt: skip
 """Folders that are never listed: version control, virtual environments, caches, installed tools and packages."""
 
-SENSITIVE_NAMES = frozenset(
-    {".netrc", ".pgpass", ".npmrc", ".pypirc", "credentials", "id_rsa", "id_ed25519", "id_ecdsa"}
-)
-SENSITIVE_SUFFIXES = frozenset({".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx"})
-
 
 @dataclass
 class Listing:
@@ -37,13 +32,6 @@ class Listing:
         """Count *count* entries that were left out for *reason*."""
         if count:
             self.left_out[reason] = self.left_out.get(reason, 0) + count
-
-
-def is_sensitive(path: str) -> bool:
-    """Return True if a file is likely to contain secrets, so that only its name and size are recorded."""
-    name = PurePosixPath(path).name.lower()
-    is_env = name == ".env" or (name.startswith(".env.") and not name.endswith((".example", ".sample", ".template")))
-    return is_env or name in SENSITIVE_NAMES or PurePosixPath(name).suffix in SENSITIVE_SUFFIXES
 
 
 def list_files(root: Path, *, max_files: int) -> Listing:

@@ -1,0 +1,123 @@
+"""Find and read the text files of a folder. Skills that read folders share this, so all leave out the same files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fireswarm.contracts.regular_file import read_regular_file
+
+MAX_FILE_BYTES = 2_000_000
+MAX_FILES = 20_000
+SNIFFED_BYTES = 8_192
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "site-packages"})
+
+_SECRET_NAME = re.compile(
+    r"\.env(\..+)?|.*\.(pem|key|p12|pfx|jks|keystore|kdbx)|id_(rsa|dsa|ecdsa|ed25519)(\..+)?"
+    r"|\.(netrc|pgpass|npmrc|pypirc|htpasswd)|(.*[._-])?(credential|secret|password|passphrase|passwd)s?(\..+)?"
+    r"|(.*[._-])?service[._-]?account(\..+)?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_secret_file(name: str) -> bool:
+    """Return True if a file with this name usually holds secrets: keys, passwords, credentials, environments."""
+    return _SECRET_NAME.fullmatch(name) is not None
+
+
+@dataclass
+class LeftOut:
+    """Names of the files that were not read, by the reason."""
+
+    names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    def note(self, reason: str, name: str) -> None:
+        """Add a file."""
+        self.names.setdefault(reason, []).append(name)
+
+    def counts(self) -> dict[str, int]:
+        """Number of files by reason."""
+        return {reason: len(names) for reason, names in sorted(self.names.items())}
+
+    def sentence(self, most: int = 3) -> str:
+        """A sentence for a summary, or nothing."""
+        return f" Left out: {'; '.join(self._phrases(most))}." if self.names else ""
+
+    def section(self, most: int = 20) -> list[str]:
+        """Lines of Markdown, or none."""
+        return ["## Left out", "", *(f"- {phrase}" for phrase in self._phrases(most)), ""] if self.names else []
+
+    def _phrases(self, most: int) -> list[str]:
+        """Number, reason and the first names, of each reason."""
+        return [
+            f"{len(names)} {reason} ({', '.join(names[:most])}{', ...' if len(names) > most else ''})"
+            for reason, names in sorted(self.names.items())
+        ]
+
+
+def walk_files(
+    place: Path, left_out: LeftOut, *, suffixes: Collection[str] | None = None
+) -> Iterator[tuple[Path, str]]:
+    """Yield path and name of the files below a folder in order, or of the one file that *place* is.
+
+    Hidden files, generated folders, and files without one of the *suffixes* are passed over. Links and files that
+    usually hold secrets are noted in *left_out*. A file that the caller names is always given.
+    """
+    if not place.is_dir():
+        yield place.resolve(), _printable(place.name)
+        return
+    given = 0
+
+    def unreadable(error: OSError) -> None:
+        left_out.note("unreadable", _name_below(Path(error.filename), place) + "/")
+
+    for folder, below, names in os.walk(place, onerror=unreadable):
+        here = Path(folder)
+        below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+        for name in sorted([*names, *(each for each in below if (here / each).is_symlink())]):
+            file = here / name
+            shown = _name_below(file, place)
+            if is_secret_file(name):
+                left_out.note("likely to hold secrets", shown)
+            elif name.startswith(".") or (suffixes is not None and file.suffix.lower() not in suffixes):
+                continue
+            elif file.is_symlink():
+                left_out.note("symlinked", shown)
+            elif given >= MAX_FILES:
+                left_out.note(f"beyond the first {MAX_FILES:,} files", shown)
+                return
+            else:
+                given += 1
+                yield file, shown
+
+
+def read_text(file: Path, name: str, left_out: LeftOut) -> str | None:
+    """Return the text of a regular file, or None after noting why it is left out."""
+    try:
+        content = read_regular_file(file, MAX_FILE_BYTES, follow=False)
+    except OSError as error:
+        left_out.note(_reason(error), name)
+        return None
+    if b"\0" in content[:SNIFFED_BYTES]:
+        left_out.note("binary", name)
+        return None
+    return content.decode("utf-8-sig", "replace")
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EFBIG:
+        return f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
+    return "not a regular file" if error.errno in {errno.EINVAL, errno.ELOOP} else "unreadable"
+
+
+def _name_below(file: Path, place: Path) -> str:
+    return _printable(file.relative_to(place).as_posix())
+
+
+def _printable(name: str) -> str:
+    """Return a name without characters that UTF-8 cannot hold."""
+    return name.encode("utf-8", "replace").decode()
