@@ -80,7 +80,7 @@ def public_names() -> str:
     package = import_module("fireswarm")  # its stub hides the table
     lines = ['"""Public names. Generated from ``__init__.py`` by ``make generate``."""', ""]
     lines += [f"from fireswarm import {name} as {name}" for name in package.MODULES]
-    for module, names in package.NAMES.items():
+    for module, names in sorted(package.NAMES.items()):
         lines += [f"from fireswarm.{module} import {name} as {name}" for name in names]
     return "\n".join([*lines, "", "__all__: list[str]", ""])
 

@@ -50,10 +50,10 @@ NAMES = {
     "skills.routing.fit": ("Fit", "measure_fit"),
     "skills.running.in_child": ("load_entry",),
     "skills.text_files": ("LeftOut", "is_secret_file", "read_text", "walk_files"),
+    "swarm.opening.open_conversations": ("create_agent_adapter",),
     "swarm.worker.loop": ("Worker",),
     "swarm.worker.role": ("RoleConfig",),
     "version": ("__version__",),
-    "swarm.opening.open_conversations": ("create_agent_adapter",),
 }
 """Public names by the module that defines them."""
 
