@@ -53,7 +53,7 @@ NAMES = {
     "swarm.worker.loop": ("Worker",),
     "swarm.worker.role": ("RoleConfig",),
     "version": ("__version__",),
-    "wiring.conversations": ("create_agent_adapter",),
+    "wiring.stand_alone": ("create_agent_adapter",),
 }
 """Public names by the module that defines them."""
 

@@ -68,6 +68,6 @@ from fireswarm.skills.text_files import walk_files as walk_files
 from fireswarm.swarm.worker.loop import Worker as Worker
 from fireswarm.swarm.worker.role import RoleConfig as RoleConfig
 from fireswarm.version import __version__ as __version__
-from fireswarm.wiring.conversations import create_agent_adapter as create_agent_adapter
+from fireswarm.wiring.stand_alone import create_agent_adapter as create_agent_adapter
 
 __all__: list[str]
