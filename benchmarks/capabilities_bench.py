@@ -19,7 +19,6 @@ ROUNDS = 200
 BUILT_IN = (
     "session_file_system",
     "current_time",
-    "stateless_todo_list",
     "test_math",
     "test_weather",
     "web_fetch",

@@ -50,7 +50,7 @@ NAMES = {
     "skills.routing.fit": ("Fit", "measure_fit"),
     "skills.running.in_child": ("load_entry",),
     "skills.text_files": ("LeftOut", "is_secret_file", "read_text", "walk_files"),
-    "swarm.opening.open_conversations": ("create_agent_adapter",),
+    "swarm.opening.stand_alone": ("create_agent_adapter",),
     "swarm.worker.loop": ("Worker",),
     "swarm.worker.role": ("RoleConfig",),
     "version": ("__version__",),

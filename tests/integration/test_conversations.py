@@ -19,15 +19,16 @@ from firelite.wire.server import Server
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput
+from fireswarm.settings import load_settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
-from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import CONTEXTS
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
+from fireswarm.swarm.opening.stand_alone import StandAloneConversations
 from tests.support.fleet import environment, until
 from tests.support.postgres import postgres
 from tests.support.swarm import SwarmRig, open_test_swarm
@@ -161,18 +162,20 @@ class Killed(BaseException):
     """Stands in for the death of the process."""
 
 
-Keeps = Callable[[SwarmRig, Path], DocumentConversations | SqliteContexts | PostgresContexts]
+Keeps = Callable[[SwarmRig, Path], DocumentConversations | StandAloneConversations | PostgresContexts]
 
 
 async def test_crash_at_any_store_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await _dying_everywhere(tmp_path, lambda swarm, _: DocumentConversations(swarm.store, swarm.clock), monkeypatch)
 
 
-async def test_crash_at_any_sqlite_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def keeps(swarm: SwarmRig, folder: Path) -> SqliteContexts:
-        return SqliteContexts(folder, swarm.clock)
+async def test_crash_at_any_write_of_another_store_applies_no_turn_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keeps(swarm: SwarmRig, folder: Path) -> StandAloneConversations:
+        return StandAloneConversations(load_settings(folder, environment={}), swarm.clock)
 
-    await _dying_everywhere(tmp_path, keeps, monkeypatch, (SqliteContexts, "apply"))
+    await _dying_everywhere(tmp_path, keeps, monkeypatch, (StandAloneConversations, "apply"))
 
 
 async def test_crash_at_any_postgres_statement_applies_no_turn_twice(

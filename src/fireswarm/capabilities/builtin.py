@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import date, timedelta
-from enum import StrEnum
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-from pydantic import BaseModel, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
 from fireswarm.capabilities.workspace.reading import reading_tools
@@ -104,45 +101,6 @@ def _weather_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
     return [tool(idempotent=False)(get_weather), tool(idempotent=False)(get_forecast)]
 
 
-# ── stateless_todo_list ─────────────────────────────────────────────────────────────────────────────────
-
-
-class TodoStatus(StrEnum):
-    """Status of a to-do item."""
-
-    PENDING = "pending"
-    IN_PROGRESS = "in_progress"
-    COMPLETED = "completed"
-
-
-class Todo(BaseModel):
-    """One task: its text, its text while in progress (``activeForm``), and its status."""
-
-    content: str = Field(min_length=1, max_length=500)
-    activeForm: str = Field(min_length=1, max_length=500)  # noqa: N815 - the name is the specification's
-    status: TodoStatus = TodoStatus.PENDING
-
-
-@tool
-def write_todos(todos: list[Todo]) -> dict[str, Any]:
-    """Creates or replaces the whole list of tasks. Give every task each time."""
-    counts = {status.value: sum(todo.status is status for todo in todos) for status in TodoStatus}
-    warnings: list[str] = []
-    if counts["in_progress"] > 1:
-        warnings.append("more than one task is in_progress: keep exactly one")
-    if counts["pending"] and not counts["in_progress"]:
-        warnings.append("tasks are pending but none is in_progress: mark the current one")
-    return {"success": True, "total": len(todos), **counts, "todos": todos, "warnings": warnings}
-
-
-TODO_PROMPT = """# Tasks of your own
-
-For work of three steps or more keep a list with `write_todos`. Give the whole list each time: `content` says what is to
-be done ("Run the tests"), `activeForm` how that reads while it happens ("Running the tests"), `status` is pending,
-in_progress or completed. Keep exactly one task in_progress. Mark a task before you begin it and as soon as it is done;
-completed means wholly done. Leave the list alone for a single simple step."""
-
-
 BUILTIN: tuple[Capability, ...] = (
     Capability(
         "workspace",
@@ -178,15 +136,6 @@ BUILTIN: tuple[Capability, ...] = (
         system_prompt="You have weather tools: get_weather for now, get_forecast for later days. The data is made up.",
         icon="cloud-sun",
         category="Testing",
-    ),
-    Capability(
-        "stateless_todo_list",
-        "Task Management",
-        "A to-do list kept in the conversation.",
-        tools=lambda config, context: [write_todos],
-        system_prompt=TODO_PROMPT,
-        icon="list-checks",
-        category="Productivity",
     ),
 )
 """The larger built-in capabilities have separate modules: ``registry.LARGER`` names them."""

@@ -68,11 +68,10 @@ class WorkerSettings(SettingsSection):
 class StateSettings(SettingsSection):
     """Storage of the skills' conversations. ``database_url`` is read only from ``DATABASE_URL`` or from here."""
 
-    backend: Literal["firestore", "sqlite", "postgres"] = Field(
+    backend: Literal["firestore", "postgres"] = Field(
         default="firestore",
-        description="firestore: the swarm's store; sqlite: one file per conversation; postgres: DATABASE_URL",
+        description="firestore: the swarm's store, whichever it is; postgres: DATABASE_URL",
     )
-    folder: Path = Field(default=Path("artifacts"), description="for sqlite: FOLDER/CONTEXT/.state.db")
     database_url: str | None = Field(default=None, description="for postgres; prefer the variable DATABASE_URL")
     retention_days: float = Field(default=30.0, gt=0, description="retention time of an ended conversation")
 

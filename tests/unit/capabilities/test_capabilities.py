@@ -228,19 +228,6 @@ async def test_weather_is_deterministic_per_city_and_day() -> None:
         await use("test_weather", "get_forecast", {"city": "Oslo", "days": 99})
 
 
-async def test_todo_list_is_counted_and_its_faults_are_reported() -> None:
-    def todo(status: str) -> dict[str, str]:
-        return {"content": "Run it", "activeForm": "Running it", "status": status}
-
-    todos = [todo("completed"), todo("pending")]
-    found = await use("stateless_todo_list", "write_todos", {"todos": todos})
-    assert (found["total"], found["completed"], found["pending"]) == (2, 1, 1)
-    assert found["todos"] == todos
-    assert "none is in_progress" in found["warnings"][0]
-    busy = await use("stateless_todo_list", "write_todos", {"todos": [todo("in_progress")] * 2})
-    assert "more than one" in busy["warnings"][0]
-
-
 async def test_role_without_capabilities_gets_the_workspace_tools(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello\n")
     card = RoleCard(name="scout", description="looks", skills=("noop",))

@@ -1,4 +1,4 @@
-"""Conversations behave the same in every backend: embedded, over gRPC, in files, in a real PostgreSQL."""
+"""Conversations behave the same in every backend: embedded, over gRPC, opened for each call, in a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
-from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.storage.firestore.store import FirestoreStore
+from fireswarm.swarm.opening.stand_alone import StandAloneConversations
 from fireswarm.swarm.opening.open_parts import open_client
 from tests.support.postgres import postgres
 
@@ -59,8 +59,8 @@ def database_url() -> Iterator[str]:
 @contextlib.asynccontextmanager
 async def opened(backend: str, clock: VirtualClock, folder: Path, url: str = "") -> AsyncGenerator[ConversationStore]:
     """Open conversations in one of the backends."""
-    if backend == "sqlite":
-        yield SqliteContexts(folder / "artifacts", clock, CLEAN)
+    if backend == "stand-alone":
+        yield StandAloneConversations(load_settings(folder, environment={}), clock, CLEAN)
         return
     if backend == "postgres":
         kept = PostgresContexts(url, clock, CLEAN)
@@ -85,7 +85,7 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-@pytest.fixture(params=["embedded", "grpc", "sqlite", "postgres"])
+@pytest.fixture(params=["embedded", "grpc", "stand-alone", "postgres"])
 async def contexts(
     request: pytest.FixtureRequest, clock: VirtualClock, tmp_path: Path
 ) -> AsyncIterator[ConversationStore]:
@@ -347,7 +347,7 @@ class Model:
         return {name: value for name, (value, until) in self.facts.items() if until is None or until > now}
 
 
-@pytest.mark.parametrize("backend", ["embedded", "sqlite", "postgres"])
+@pytest.mark.parametrize("backend", ["embedded", "stand-alone", "postgres"])
 @given(steps=STEPS)
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_history_matches_a_plain_model(

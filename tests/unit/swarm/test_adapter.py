@@ -22,11 +22,13 @@ from fireswarm.contracts.skills.conversation import (
     Terms,
 )
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillRequest, SkillResult, SkillState
-from fireswarm.errors import ContextEnded, InvalidInput, ResumeRefused
+from fireswarm.errors import ConfigError, ContextEnded, InvalidInput, ResumeRefused
+from fireswarm.settings import load_settings
+from fireswarm.settings.swarm import StoreSettings
 from fireswarm.skills.packs.catalog import Skill, load_catalog
-from fireswarm.storage.conversations.sqlite import SqliteContexts
 from fireswarm.swarm.conversations.adapter import AgentAdapter
-from fireswarm.swarm.opening.open_conversations import create_agent_adapter
+from fireswarm.swarm.opening.stand_alone import StandAloneConversations, create_agent_adapter
+from fireswarm.swarm.opening.open_parts import serving
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +77,7 @@ def adapter(folder: Path, run: Answer = asks, *, persistence: str = "full_events
     async def called(_: Skill, request: SkillRequest) -> SkillResult:
         return await run(request)
 
-    contexts = SqliteContexts(folder / "artifacts", clock)
+    contexts = StandAloneConversations(load_settings(folder, environment={}), clock)
     return AgentAdapter(load_catalog([folder / "skills"]), contexts, clock, run=called, **options)
 
 
@@ -179,7 +181,9 @@ async def test_persistence_level_controls_stored_facts_and_events(tmp_path: Path
         await agent.invoke("asking", {}, "c1")
         kept = await agent.contexts.load("c1")
         assert kept is not None and (len(kept.facts), len(kept.events)) == (facts, events)
-        assert "letmein" not in (tmp_path / level / "artifacts" / "c1" / ".state.db").read_bytes().decode("latin-1")
+        data = load_settings(tmp_path / level, environment={}).path(StoreSettings().data)
+        assert b"asking" in data.read_bytes()
+        assert b"letmein" not in data.read_bytes()
 
 
 async def test_another_session_cannot_resume_a_conversation(tmp_path: Path) -> None:
@@ -196,7 +200,34 @@ def test_invoke_sync_runs_a_skill_without_an_event_loop(tmp_path: Path) -> None:
     agent = create_agent_adapter([tmp_path / "skills"], root=tmp_path)
     response = agent.invoke_sync("asking", {}, "c1")
     assert (response.state, response.message) == (TaskState.COMPLETED, "ran")
-    assert (tmp_path / "artifacts" / "c1" / ".state.db").is_file()
+    again = agent.invoke_sync("asking", {}, "c2")
+    assert (again.state, (tmp_path / StoreSettings().data).is_file()) == (TaskState.COMPLETED, True)
+
+
+async def test_adapters_of_one_folder_share_its_store(tmp_path: Path) -> None:
+    agents = [adapter(tmp_path) for _ in range(4)]
+    async with anyio.create_task_group() as group:
+        for number, agent in enumerate(agents):
+            group.start_soon(agent.invoke, "asking", {}, f"c{number}")
+    for number, agent in enumerate(reversed(agents)):
+        response = await agent.invoke("asking", {"depth": number}, f"c{number}", resume=True)
+        assert (response.state, response.outputs["depth"]) == (TaskState.COMPLETED, number)
+
+
+async def test_adapter_uses_the_file_that_another_process_serves(tmp_path: Path) -> None:
+    agent = adapter(tmp_path)
+    first = await agent.invoke("asking", {}, "c1")
+    async with serving(load_settings(tmp_path, environment={})):
+        second = await agent.invoke("asking", {"depth": 4}, "c1", resume=True, token=first.resume_token)
+    assert second.state is TaskState.COMPLETED
+    kept = await agent.contexts.load("c1")
+    assert kept is not None and kept.state.turn == 2
+
+
+def test_store_that_would_lose_conversations_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIRESWARM_STORE", "memory")
+    with pytest.raises(ConfigError, match="loses a conversation"):
+        create_agent_adapter([tmp_path], root=tmp_path)
 
 
 def test_no_state_is_both_terminal_and_resumable() -> None:

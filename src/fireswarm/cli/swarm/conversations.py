@@ -19,8 +19,7 @@ app = typer.Typer(help="Maintain the stored conversations of skills: migrate, pr
 def migrate(root: Root = Path()) -> None:
     """Create or extend the tables in the database of DATABASE_URL. Safe to repeat."""
     from fireswarm.clocks import ServerClock
-    from fireswarm.storage.conversations.postgres import PostgresContexts
-    from fireswarm.swarm.opening.open_conversations import open_contexts
+    from fireswarm.swarm.opening.open_conversations import open_postgres
 
     settings = settings_for(root, None)
     if settings.state.backend != "postgres":
@@ -28,8 +27,7 @@ def migrate(root: Root = Path()) -> None:
         return
 
     async def main() -> int:
-        contexts = open_contexts(settings, None, ServerClock())
-        assert isinstance(contexts, PostgresContexts)
+        contexts = open_postgres(settings, ServerClock())
         try:
             return await contexts.migrate()
         finally:

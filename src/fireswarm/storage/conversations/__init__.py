@@ -1,1 +1,1 @@
-"""Conversation state: one change function and three stores for it."""
+"""Conversation state: one change function and two stores for it."""
