@@ -26,9 +26,9 @@ from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import CONTEXTS
+from fireswarm.swarm.opening.stand_alone import StandAloneConversations
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
-from fireswarm.swarm.opening.stand_alone import StandAloneConversations
 from tests.support.fleet import environment, until
 from tests.support.postgres import postgres
 from tests.support.swarm import SwarmRig, open_test_swarm

@@ -10,10 +10,16 @@ from pkgutil import walk_packages
 
 from coverage import Coverage
 
-CORE = ("firelite", "fireswarm.swarm.board", "fireswarm.swarm.records", "fireswarm.swarm.worker")
+CORE = (
+    *("firelite", "fireswarm.swarm.board", "fireswarm.swarm.records", "fireswarm.swarm.worker"),
+    *("fireswarm.mind", "fireswarm.capabilities"),
+)
 MEASURED = (
     "packages/firelite/tests",
     "tests/fundamentals",
+    "tests/unit/capabilities",
+    "tests/unit/llm",
+    "tests/unit/mind",
     "tests/unit/storage",
     "tests/unit/swarm",
     "tests/chaos/test_poison_documents.py",

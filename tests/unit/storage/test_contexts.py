@@ -40,8 +40,8 @@ from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.firestore.store import FirestoreStore
-from fireswarm.swarm.opening.stand_alone import StandAloneConversations
 from fireswarm.swarm.opening.open_parts import open_client
+from fireswarm.swarm.opening.stand_alone import StandAloneConversations
 from tests.support.postgres import postgres
 
 pytestmark = pytest.mark.anyio

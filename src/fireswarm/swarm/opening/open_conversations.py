@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fireswarm.contracts.ports import Clock, ConversationStore, Store
 from fireswarm.errors import ConfigError
+from fireswarm.runs.make_mind import redactor_for
 from fireswarm.settings import Settings
 from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.conversations.postgres import PostgresContexts
-from fireswarm.runs.make_mind import redactor_for
 
 
 def cleaner_for(settings: Settings) -> Cleaner:
