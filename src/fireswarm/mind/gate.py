@@ -136,7 +136,8 @@ def decide(call: Call, grant: Grant) -> Decision:
     denied = naming_rule((*grant.deny, *grant.stricter.deny), *subject)
     asked = naming_rule((*grant.ask, *grant.stricter.ask), *subject)
     default = Verdict.ALLOW
-    if changes and not allowing_rule(grant.allow, call.tool, call.argument, call.aliases):
+    by_default = changes or (call.tool == BASH and grant.default is Verdict.DENY)  # in each profile: none is freer
+    if by_default and not allowing_rule(grant.allow, call.tool, call.argument, call.aliases):
         default = grant.default
     reason = ""
     if denied[0] and denied[1]:

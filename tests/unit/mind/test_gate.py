@@ -107,6 +107,27 @@ def test_a_link_is_judged_by_what_it_points_to(tmp_path: Path) -> None:
     assert isinstance(decide(read_call("harmless/key"), Grant(tmp_path, deny=("Read(secrets/**)",))), Deny)
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_default_of_deny_holds_for_commands_in_each_profile(profile: Any) -> None:
+    assert isinstance(decide(command("rm x"), Grant(CWD, profile, default=DENY)), Deny)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("rm x", "the permissions ask for Bash(rm:*)"),
+        ("$(echo r)m x", "could match ask rule Bash(rm:*)"),
+    ],
+)
+def test_a_person_is_told_whether_a_rule_matches_or_could_match(line: str, told: str) -> None:
+    assert reason(command(line), Grant(CWD, ask=("Bash(rm:*)",))) == told
+
+
+def test_a_refusal_names_the_tool_as_the_model_called_it() -> None:
+    told = reason(tool("put_note", spec_name="Write"), Grant(CWD, "read_only"))
+    assert told == "the task is read_only: put_note writes and is not allowed"
+
+
 def test_deny_decides_before_ask_and_ask_before_allow() -> None:
     push, rules = command("git push origin"), ("Bash(git push:*)",)
     assert verdict(push, deny=rules, ask=rules, allow=("Bash",)) is DENY
@@ -133,7 +154,8 @@ def test_the_default_decides_on_what_may_change_something_and_reads_are_allowed(
     for default in Verdict:
         assert verdict(command("make"), default) is default
         assert verdict(read_call("a"), default) is ALLOW
-        assert isinstance(decide(command("ls"), Grant(CWD, "read_only", default=default)), Allow)
+        expected = Deny if default is DENY else Allow
+        assert isinstance(decide(command("ls"), Grant(CWD, "read_only", default=default)), expected)
 
 
 def test_every_command_of_a_line_has_to_be_allowed() -> None:
