@@ -99,6 +99,31 @@ class Question:
         return found[self.offset :][: self.limit]
 
 
+class Pauses:
+    """Holds a query at each of its pauses until one more commit is done, or until no more are coming."""
+
+    def __init__(self) -> None:
+        self.commits = asyncio.Semaphore(0)
+        self.held = False
+
+    async def pause(self) -> None:
+        if self.held:
+            await self.commits.acquire()
+        else:
+            await asyncio.sleep(0)
+
+    def hold(self) -> None:
+        self.commits = asyncio.Semaphore(0)
+        self.held = True
+
+    def committed(self) -> None:
+        self.commits.release()
+
+    def release(self) -> None:
+        self.held = False
+        self.commits.release()
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_answer_is_that_of_one_time_while_documents_move(
     lite: AsyncClient, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -110,9 +135,12 @@ async def test_answer_is_that_of_one_time_while_documents_move(
     rng = random.Random(seed)
     commits = Commits(lite, rng)
     await commits.fill()
+    pauses = Pauses()
+    monkeypatch.setattr(slices, "pause", pauses.pause)
     raced = 0
     for _ in range(QUERIES):
         question = Question(rng)
+        pauses.hold()
         if rng.random() < 0.3:
             sums = question.query(lite).count(alias="count").sum("n", alias="n")
             task = asyncio.ensure_future(sums.get())
@@ -120,8 +148,10 @@ async def test_answer_is_that_of_one_time_while_documents_move(
             task = asyncio.ensure_future(question.query(lite).get())
         for _ in range(rng.randrange(1, 60)):
             await commits.move()
+            pauses.committed()
             if task.done():
                 break
+        pauses.release()
         answer = await task
         if answer and isinstance(answer[0], list):
             values = {item.alias: item.value for item in answer[0]}

@@ -17,6 +17,11 @@ SMALL_DOCUMENTS = 1000
 type Steps[T] = Generator[None, None, T]
 
 
+async def pause() -> None:
+    """Let the event loop run what is ready."""
+    await asyncio.sleep(0)
+
+
 async def in_slices[T](steps: Steps[T]) -> T:
     """Run the generator, return its result, and let the event loop run after each slice of time."""
     with closing(steps):
@@ -27,7 +32,7 @@ async def in_slices[T](steps: Steps[T]) -> T:
             except StopIteration as finished:
                 return finished.value
             if perf_counter() >= end:
-                await asyncio.sleep(0)
+                await pause()
                 end = perf_counter() + SLICE_SECONDS
 
 
