@@ -3,7 +3,7 @@ PY := .venv/bin/python
 PROJECTS := pyproject.toml packages/firelite/pyproject.toml
 SETUP := tools/setup.sh tools/find.sh tools/uv.txt
 COVERED := $(addprefix fireswarm/,$(addprefix swarm/,board/* records/mailbox.py worker/loop.py worker/upkeep.py) \
-	mind/* capabilities/*) firelite/*
+	mind/* llm/* capabilities/* processes/*) firelite/*
 
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 

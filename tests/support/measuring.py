@@ -12,7 +12,7 @@ from coverage import Coverage
 
 CORE = (
     *("firelite", "fireswarm.swarm.board", "fireswarm.swarm.records", "fireswarm.swarm.worker"),
-    *("fireswarm.mind", "fireswarm.capabilities"),
+    *("fireswarm.mind", "fireswarm.capabilities", "fireswarm.llm", "fireswarm.processes"),
 )
 MEASURED = (
     "packages/firelite/tests",
@@ -20,8 +20,11 @@ MEASURED = (
     "tests/unit/capabilities",
     "tests/unit/llm",
     "tests/unit/mind",
+    "tests/unit/processes",
+    "tests/unit/skills/test_confined_skill.py",
     "tests/unit/storage",
     "tests/unit/swarm",
+    "tests/wire",
     "tests/chaos/test_poison_documents.py",
     "tests/integration/test_answers_by_hand.py",
     "tests/integration/test_answers_by_mail.py",
@@ -32,7 +35,9 @@ MEASURED = (
     "tests/integration/test_worker.py",
     "tests/integration/test_worker_faults.py",
 )
-"""Tests whose branch coverage counts: the others do not aim at the core, and tracing doubles the time of a test."""
+"""Tests whose branch coverage counts: the others do not aim at the core, and tracing doubles the time of a test.
+
+Children of the tests in tests/unit/processes measure themselves."""
 
 REPEATING = (
     "packages/firelite/tests/unit/test_query_model.py",
