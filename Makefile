@@ -49,7 +49,7 @@ unit: setup-dev ## Run the tests; the core needs 90 % branch coverage
 	@.venv/bin/pytest -n 4 --dist worksteal --cov --cov-report= -q
 	@for part in $(COVERED); do \
 		.venv/bin/coverage report --include "*/src/$$part" --format total > /dev/null; \
-		printf 'branch coverage of %-12s' "$$part"; \
+		printf 'branch coverage of %-36s ' "$$part"; \
 		.venv/bin/coverage report --include "*/src/$$part" --fail-under 90 --format total || exit 1; \
 	done
 

@@ -58,9 +58,11 @@ def action_of_tool(call: ToolCall) -> ActionStep:
     return ActionStep(type=ActionType.CALL_TOOL, params={"tool": call.name, "input": call.input})
 
 
-def of_another_model(response: ChatResponse, turn: int) -> ChatResponse:
+def of_another_model(response: ChatResponse, decision: int) -> ChatResponse:
     """Return an answer as any model takes it: its text and calls, without thoughts, and with ids of our own."""
-    calls = [call.model_copy(update={"id": f"{OWN_ID}{turn}-{number}"}) for number, call in enumerate(response.calls)]
+    calls = [
+        call.model_copy(update={"id": f"{OWN_ID}{decision}-{number}"}) for number, call in enumerate(response.calls)
+    ]
     return response.model_copy(update={"content": (), "calls": tuple(calls)})
 
 

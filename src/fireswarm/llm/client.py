@@ -98,7 +98,7 @@ class Asking:
     schema: dict[str, Any] | None = None
     _received: dict[str, Any] = field(default_factory=dict)
 
-    async def compose(self, turn: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> None:
+    async def compose(self, decision: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> None:
         """Fit the prompt into its budget and record the allocation.
 
         What does not fit is replaced by a summary; *keep* returns what the run keeps with it.
@@ -106,19 +106,19 @@ class Asking:
         client, talk = self.client, self.conversation
         limit = prompt_limit(client.settings)
         if talk.tokens > limit * COUNT_FROM and talk.counted_by == "estimate":
-            await self._count(turn)
+            await self._count(decision)
         removed: tuple[str, ...] = ()
         if talk.tokens > limit and talk.can_fold:
-            removed = await self._summarise(turn, keep)
-        announce(talk, client.settings, self.recorder, turn, removed)
+            removed = await self._summarise(decision, keep)
+        announce(talk, client.settings, self.recorder, decision, removed)
 
-    async def _summarise(self, turn: int, keep: Callable[[], tuple[Part, ...]]) -> tuple[str, ...]:
+    async def _summarise(self, decision: int, keep: Callable[[], tuple[Part, ...]]) -> tuple[str, ...]:
         """Replace the older messages by a summary of the model; a model that calls tools instead is asked again."""
         settings, talk, summary = self.client.settings, self.conversation, ""
         limit = prompt_limit(settings)
         for attempt, may_call in enumerate((True, False)):
             request = summary_request(talk, limit, longest_answer(settings, limit), may_call=may_call)
-            summary = summary_of(await self._answer(summary_step(turn, attempt), turn, request))
+            summary = summary_of(await self._answer(summary_step(decision, attempt), decision, request))
             if summary or not talk.tools:
                 break
         number, missing = talk.answers, () if summary else (NOT_GIVEN,)
@@ -126,17 +126,17 @@ class Asking:
         gone = talk.fold(summary_part(stand_in), *keep())
         return (f"the messages up to answer {number - 1}", *missing, *gone)
 
-    async def ask(self, turn: int) -> ChatResponse:
-        """Request the answer of a turn, with its calls; one that cannot be decoded is asked for once more.
+    async def ask(self, decision: int) -> ChatResponse:
+        """Request the answer of a decision, with its calls; one that cannot be decoded is asked for once more.
 
         Raises the provider's ModelError, and DecisionInvalid for a refusal and after the repair.
         """
         fault = ""
-        for attempt, step in enumerate(answer_steps(turn)):
-            answer = await self.ask_once(turn, step)
+        for attempt, step in enumerate(answer_steps(decision)):
+            answer = await self.ask_once(decision, step)
             self._check_refusal(answer)
-            answer, fault = self._decode(answer, turn)
-            self._record_decoding(turn, attempt, decision_of(answer), fault)
+            answer, fault = self._decode(answer, decision)
+            self._record_decoding(decision, attempt, decision_of(answer), fault)
             if not fault:
                 return answer
             if self.client.settings.structured_output_mode == "native_only":
@@ -146,21 +146,21 @@ class Asking:
                 self.conversation.say(Part(Component.STATE, repair_request(fault, schema), "a repair"))
         raise DecisionInvalid(f"{self.client.model.name} returned no valid decision: {fault}")
 
-    async def ask_once(self, turn: int, step: str) -> ChatResponse:
+    async def ask_once(self, decision: int, step: str) -> ChatResponse:
         """Request one answer as it is, and add it to the conversation. Raises the provider's ModelError."""
-        answer = await self._answer(step, turn)
+        answer = await self._answer(step, decision)
         self.said = ""  # also if the answer was known, and nothing was sent
         self.conversation.add_answer(answer.text, answer.content, answer.calls)
         self.conversation.set_counts(answer.usage.prompt_tokens, answer.usage.output_tokens)
         return answer
 
-    def _decode(self, answer: ChatResponse, turn: int) -> tuple[ChatResponse, str]:
+    def _decode(self, answer: ChatResponse, decision: int) -> tuple[ChatResponse, str]:
         """Return the answer with its calls, and the fault of one that has none that could be read."""
         codec = self.client.codec
         if codec is None:
             return answer, ""
         try:
-            return codec.decode(answer, turn, self.conversation.tools), ""
+            return codec.decode(answer, decision, self.conversation.tools), ""
         except Undecodable as error:
             return answer, describe_fault(str(error), answer.stop)
 
@@ -170,14 +170,14 @@ class Asking:
                 f"{self.client.model.name} refused to answer: {truncate(answer.text, MAX_DETAIL_CHARS) or 'no reason'}"
             )
 
-    async def _answer(self, step: str, turn: int, fixed: ChatRequest | None = None) -> ChatResponse:
+    async def _answer(self, step: str, decision: int, fixed: ChatRequest | None = None) -> ChatResponse:
         """Return the model's answer as a journaled step, and add its cost to the run's spend.
 
         The request is the *fixed* one, or the next of the conversation, whose answer may be streamed.
         """
 
         async def call() -> dict[str, Any]:
-            response = await self._call(step, turn, fixed)
+            response = await self._call(step, decision, fixed)
             usd = self.client.meter.cost(response.usage)
             kept = response.model_dump(mode="json", exclude_defaults=True) | {"usd": usd, "maker": self._maker}
             return kept | ({} if self.conversation.may_call else {"may_call": False})
@@ -190,12 +190,12 @@ class Asking:
         self.could_call = stored.pop("may_call", True)
         response = ChatResponse.model_validate(stored)
         if maker != self._maker:
-            response = of_another_model(response, turn)
+            response = of_another_model(response, decision)
         self.spent.add(Spend.of_call(response.usage.total_tokens, usd))
         self.usage.append(response.usage)
         return response
 
-    async def _call(self, step: str, turn: int, fixed: ChatRequest | None) -> ChatResponse:
+    async def _call(self, step: str, decision: int, fixed: ChatRequest | None) -> ChatResponse:
         """Call the model until it answers, or until a retry cannot help."""
         client = self.client
         native = client.native_first if self.native is None else self.native
@@ -206,11 +206,11 @@ class Asking:
             request = self._encode(fixed or self._request(native), native)
             await client.limiter.admit(self.conversation.tokens + request.max_tokens)
             try:
-                response = await self._once(step, turn, attempt, request)
+                response = await self._once(step, decision, attempt, request)
             except ModelUnavailable as error:
-                await self._pause(turn, attempt, error)
+                await self._pause(decision, attempt, error)
             except ModelRejected as error:
-                self._record_failure(turn, attempt, error)
+                self._record_failure(decision, attempt, error)
                 if not self._can_do_without_schema(error, request.native and request.schema is not None):
                     raise
                 native = self.native = False
@@ -234,14 +234,14 @@ class Asking:
             for usage in broken:
                 self.spent.add(await self._count_money(usage))
 
-    async def _once(self, step: str, turn: int, attempt: int, request: ChatRequest) -> ChatResponse:
+    async def _once(self, step: str, decision: int, attempt: int, request: ChatRequest) -> ChatResponse:
         """Send one request and return the redacted answer; record the events."""
         client = self.client
         meta: dict[str, Any] = {"provider": client.model.provider, "model": client.model.name, "attempt": attempt}
         purpose = {"for": "summary"} if request.for_summary else {}
         if self.said and not request.for_summary:
             purpose, self.said = {"said": truncate(self.said, SAID_CHARS)}, ""
-        self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": turn, **meta, "native": request.native, **purpose})
+        self.recorder.event(EventType.LLM_REQUEST_SENT, {"turn": decision, **meta, "native": request.native, **purpose})
         if client.debug_bodies:
             self.recorder.body(
                 f"{step}.{attempt}.request.json", json.dumps(request.as_json(), indent=2, ensure_ascii=False)
@@ -263,7 +263,7 @@ class Asking:
             output_tokens=response.usage.output_tokens,
         )
         self._received = {
-            "turn": turn,
+            "turn": decision,
             **done.model_dump(mode="json"),
             "cached_tokens": response.usage.cached_tokens,
             "thinking_tokens": response.usage.thinking_tokens,
@@ -279,11 +279,11 @@ class Asking:
             return None
         return self.on_words if self.on_words is not None and not request.for_summary else _discard
 
-    async def _pause(self, turn: int, attempt: int, error: ModelUnavailable) -> None:
+    async def _pause(self, decision: int, attempt: int, error: ModelUnavailable) -> None:
         """Wait before the next attempt. Raises the error if it must not be retried."""
         client = self.client
         pause = client.retry.pause(attempt, error, client.chance)
-        self._record_failure(turn, attempt, error)
+        self._record_failure(decision, attempt, error)
         if error.status in OVERLOADED:
             await client.limiter.back_off(pause if pause is not None else error.retry_after or 0.0)
         asked = error.retry_after or 0.0
@@ -293,16 +293,16 @@ class Asking:
         if pause is None:
             raise error
         self.recorder.event(
-            EventType.LLM_RETRY_SCHEDULED, {"turn": turn, "attempt": attempt + 1, "pause_seconds": round(pause, 3)}
+            EventType.LLM_RETRY_SCHEDULED, {"turn": decision, "attempt": attempt + 1, "pause_seconds": round(pause, 3)}
         )
         await client.clock.sleep(pause)
 
-    def _record_failure(self, turn: int, attempt: int, error: ModelError) -> None:
+    def _record_failure(self, decision: int, attempt: int, error: ModelError) -> None:
         """Record a failed request."""
         self.recorder.event(
             EventType.LLM_REQUEST_FAILED,
             {
-                "turn": turn,
+                "turn": decision,
                 "provider": self.client.model.provider,
                 "model": self.client.model.name,
                 "attempt": attempt,
@@ -336,21 +336,21 @@ class Asking:
         codec = self.client.codec
         return codec.encode(request, native=native) if codec is not None and request.tools else request
 
-    def _record_decoding(self, turn: int, attempt: int, decision: ModelDecision, fault: str) -> None:
+    def _record_decoding(self, decision: int, attempt: int, decoded: ModelDecision, fault: str) -> None:
         """Record the decision that the answer was, or the fault."""
-        payload: dict[str, Any] = {"turn": turn, "attempt": attempt, "ok": not fault}
+        payload: dict[str, Any] = {"turn": decision, "attempt": attempt, "ok": not fault}
         if fault:
             payload["fault"] = fault
         else:
             payload |= {
-                "selected_skill": decision.selected_skill,
-                "reasoning_summary": decision.reasoning_summary,
-                "required_disclosure_paths": list(decision.required_disclosure_paths),
-                "actions": [action.type.value for action in decision.planned_actions],
+                "selected_skill": decoded.selected_skill,
+                "reasoning_summary": decoded.reasoning_summary,
+                "required_disclosure_paths": list(decoded.required_disclosure_paths),
+                "actions": [action.type.value for action in decoded.planned_actions],
             }
         self.recorder.event(EventType.LLM_DECISION_DECODED, payload)
 
-    async def _count(self, turn: int) -> None:
+    async def _count(self, decision: int) -> None:
         """Let the provider count a prompt that is near its limit; without an answer the estimate is used.
 
         The count is a journaled step, so that a run that goes on is summarised at the same place.
@@ -361,7 +361,7 @@ class Asking:
                 return {"tokens": await self.client.model.count_tokens(self.next_request())}
             return {"tokens": None}
 
-        counted = (await self.recorder.step(count_step(turn), count, idempotent=True))["tokens"]
+        counted = (await self.recorder.step(count_step(decision), count, idempotent=True))["tokens"]
         if counted is not None:
             self.conversation.set_counts(counted, 0)
             self.conversation.counted_by = "provider"
@@ -384,7 +384,7 @@ def request_of(
 
 
 def announce(
-    talk: Transcript, settings: ModelSettings, recorder: Recorder, turn: int, removed: tuple[str, ...] = ()
+    talk: Transcript, settings: ModelSettings, recorder: Recorder, decision: int, removed: tuple[str, ...] = ()
 ) -> None:
     """Trim the prompt to its budget, and record the allocation and what was *removed* before.
 
@@ -392,5 +392,5 @@ def announce(
     """
     trimmed = (*removed, *talk.fit(prompt_limit(settings)))
     budget = talk.budget(settings.context_tokens, settings.response_headroom_tokens, trimmed)
-    recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": turn, **budget.model_dump(mode="json")})
-    recorder.event(EventType.PROMPT_COMPOSED, {"turn": turn, "messages": len(talk.turns), "tokens": talk.tokens})
+    recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": decision, **budget.model_dump(mode="json")})
+    recorder.event(EventType.PROMPT_COMPOSED, {"turn": decision, "messages": len(talk.entries), "tokens": talk.tokens})

@@ -81,7 +81,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Entry:
     """A message, its parts, and the parts that are the outputs of calls, in the same order as those."""
 
     message: ChatMessage
@@ -104,7 +104,7 @@ class Transcript:
 
     system: str
     tools: tuple[ToolSpec, ...] = ()
-    turns: list[_Turn] = field(default_factory=list)
+    entries: list[_Entry] = field(default_factory=list)
     known_tokens: int = 0
     counted_by: str = "estimate"
     may_call: bool = True
@@ -121,7 +121,7 @@ class Transcript:
     @property
     def messages(self) -> tuple[ChatMessage, ...]:
         """The messages as they would be sent."""
-        return tuple(turn.message for turn in self.turns)
+        return tuple(entry.message for entry in self.entries)
 
     def say(self, *parts: Part, outputs: Sequence[ToolOutput] = ()) -> None:
         """Append a message to the model, after an answer or at the beginning; *outputs* are those of its calls."""
@@ -134,21 +134,23 @@ class Transcript:
 
     def _drop_media(self) -> None:
         """Drop the oldest images and documents that make the request larger than providers take."""
-        size = sum(len(item.data) for turn in self.turns for output in turn.message.outputs for item in output.media)
-        for turn in self.turns[:-1]:
+        size = sum(
+            len(item.data) for entry in self.entries for output in entry.message.outputs for item in output.media
+        )
+        for entry in self.entries[:-1]:
             if size <= MAX_MEDIA_CHARS:
                 return
             kept: list[ToolOutput] = []
-            for output in turn.message.outputs:
+            for output in entry.message.outputs:
                 if output.media and size > MAX_MEDIA_CHARS:
                     size -= sum(len(item.data) for item in output.media)
                     output = output.model_copy(update={"media": (), "text": f"{output.text}\n{MEDIA_DROPPED}"})
                 kept.append(output)
-            turn.message = replace(turn.message, outputs=tuple(kept), wire=None)
+            entry.message = replace(entry.message, outputs=tuple(kept), wire=None)
 
     def add_to_last(self, *parts: Part) -> None:
         """Add to the last message to the model, which has not been answered."""
-        last = self.turns[-1]
+        last = self.entries[-1]
         last.parts += parts
         last.message = replace(last.message, text=_join(last.parts), wire=None)
         for part in parts:
@@ -192,32 +194,32 @@ class Transcript:
     @property
     def answers(self) -> int:
         """Answers of the conversation, also those that a summary has replaced."""
-        return self.folded + sum(turn.message.role == "assistant" for turn in self.turns)
+        return self.folded + sum(entry.message.role == "assistant" for entry in self.entries)
 
     @property
     def can_fold(self) -> bool:
         """True if there is something to summarise: an exchange between the first message and the last exchange."""
-        return len(self.turns) > 1 + KEPT_EXCHANGE
+        return len(self.entries) > 1 + KEPT_EXCHANGE
 
     def messages_to_fold(self, ask: str) -> tuple[ChatMessage, ...]:
         """Return the messages before the last exchange, as they were sent, with *ask* at their end."""
-        *before, last = (turn.message for turn in self.turns[:-KEPT_EXCHANGE])
+        *before, last = (entry.message for entry in self.entries[:-KEPT_EXCHANGE])
         text = f"{last.text}\n\n{ask}" if last.text else ask
         return (*before, replace(last, text=text, wire=None))
 
     def fold(self, *kept: Part) -> tuple[str, ...]:
         """Replace all but the first message and the last exchange by *kept*; returns the names of removed material."""
-        opening, removed, last = self.turns[0], self.turns[1:-KEPT_EXCHANGE], self.turns[-KEPT_EXCHANGE:]
+        opening, removed, last = self.entries[0], self.entries[1:-KEPT_EXCHANGE], self.entries[-KEPT_EXCHANGE:]
         first = [part for part in opening.parts if not part.folded]
         for part in kept:
             part.folded = True
         scale = self._correction()
-        self.folded += sum(turn.message.role == "assistant" for turn in removed)
-        gone = [part.name for turn in removed for part in turn.parts if part.component is Component.DISCLOSED]
-        self.turns, self._sums = [], {**dict.fromkeys(Component, 0), Component.SYSTEM: self._sums[Component.SYSTEM]}
+        self.folded += sum(entry.message.role == "assistant" for entry in removed)
+        gone = [part.name for entry in removed for part in entry.parts if part.component is Component.DISCLOSED]
+        self.entries, self._sums = [], {**dict.fromkeys(Component, 0), Component.SYSTEM: self._sums[Component.SYSTEM]}
         self.say(*first, *kept)
-        for turn in last:
-            self._add(turn.message, turn.parts, turn.results)
+        for entry in last:
+            self._add(entry.message, entry.parts, entry.results)
         self.known_tokens, self._since, self.counted_by, self._scale = 0, 0, "estimate", scale
         return tuple(gone)
 
@@ -243,13 +245,13 @@ class Transcript:
         self._scale = self._correction()
         self.known_tokens, self.counted_by = 0, "estimate"
         cut: list[str] = []
-        for turn, part, rest in self._cuttable():
+        for entry, part, rest in self._cuttable():
             if self.tokens <= limit * TRIM_TO:
                 break
             before = part.tokens
             part.replace(rest)
             self._sums[part.component] += part.tokens - before
-            turn.rebuild()
+            entry.rebuild()
             cut.append(part.name)
         if self.tokens > limit:
             raise BudgetExceeded(
@@ -262,21 +264,21 @@ class Transcript:
         """Return the provider's count over the estimate, from 1 to 4."""
         return min(MAX_CORRECTION, max(1.0, self.tokens / with_safety(sum(self._sums.values()))))
 
-    def _cuttable(self) -> Iterator[tuple[_Turn, Part, str]]:
+    def _cuttable(self) -> Iterator[tuple[_Entry, Part, str]]:
         """Yield trimmable parts with their replacements, least needed first. The last results are kept."""
-        for turn in self.turns:
-            for part in turn.parts:
+        for entry in self.entries:
+            for part in entry.parts:
                 if part.component is Component.DISCLOSED and not part.text.startswith(TRIMMED):
-                    yield turn, part, f"{TRIMMED}: {part.name}; ask for it again if you need it]"
-        for turn in self.turns[:-1]:
-            for part in (*turn.parts, *turn.results):
-                as_given = turn.message.content is not None or turn.message.calls
+                    yield entry, part, f"{TRIMMED}: {part.name}; ask for it again if you need it]"
+        for entry in self.entries[:-1]:
+            for part in (*entry.parts, *entry.results):
+                as_given = entry.message.content is not None or entry.message.calls
                 removable = not as_given and part.component is Component.STATE
                 if removable and len(part.text) > SHORT_CHARS:
-                    yield turn, part, f"{TRIMMED}: {part.name or 'a note'}]"
+                    yield entry, part, f"{TRIMMED}: {part.name or 'a note'}]"
 
     def _add(self, message: ChatMessage, parts: list[Part], results: Sequence[Part] = ()) -> None:
-        self.turns.append(_Turn(message, parts, list(results)))
+        self.entries.append(_Entry(message, parts, list(results)))
         for part in (*parts, *results):
             self._sums[part.component] += part.tokens
             self._since += part.tokens

@@ -5,21 +5,21 @@ from __future__ import annotations
 ANSWER = "llm"
 
 
-def answer_step(turn: int, attempt: int = 0) -> str:
-    """Return the name of the step of a turn's answer; *attempt* 1 is the repair."""
-    return f"{ANSWER}:{turn}.{attempt}"
+def answer_step(decision: int, attempt: int = 0) -> str:
+    """Return the name of the step of a decision's answer; *attempt* 1 is the repair."""
+    return f"{ANSWER}:{decision}.{attempt}"
 
 
-def summary_step(turn: int, attempt: int) -> str:
-    """Return the name of the step of the summary before a turn."""
-    return f"summary:{turn}.{attempt}"
+def summary_step(decision: int, attempt: int) -> str:
+    """Return the name of the step of the summary before a decision."""
+    return f"summary:{decision}.{attempt}"
 
 
-def count_step(turn: int) -> str:
-    """Return the name of the step in which the provider counts the prompt of a turn."""
-    return f"count:{turn}"
+def count_step(decision: int) -> str:
+    """Return the name of the step in which the provider counts the prompt of a decision."""
+    return f"count:{decision}"
 
 
-def answer_steps(turn: int) -> tuple[str, str]:
-    """Return the names of the steps of a turn's answer and its repair."""
-    return answer_step(turn), answer_step(turn, 1)
+def answer_steps(decision: int) -> tuple[str, str]:
+    """Return the names of the steps of a decision's answer and its repair."""
+    return answer_step(decision), answer_step(decision, 1)

@@ -81,7 +81,7 @@ class Assignment:
     run_skill: RunSkill = _no_skill_code
     tools: Mapping[str, Tool] = field(default_factory=dict)
     dry_run: bool = False
-    extra_turns: int = 0
+    extra_decisions: int = 0
     result_schema: Mapping[str, Any] | None = None
     roles: tuple[str, ...] = ()
     children: Mapping[str, ChildResult] = field(default_factory=dict)

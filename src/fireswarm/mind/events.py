@@ -37,7 +37,7 @@ def record_start(recorder: Recorder, mind: Mind, assignment: Assignment) -> None
     )
 
 
-def record_step(recorder: Recorder, turn: int, skill: str, step: Step, result: CallResult) -> None:
+def record_step(recorder: Recorder, decision: int, skill: str, step: Step, result: CallResult) -> None:
     """Record a call and its result in the form of the specification. The tool ``finish`` has the event of the end."""
     if step.call.name == FINISH:
         return
@@ -53,7 +53,7 @@ def record_step(recorder: Recorder, turn: int, skill: str, step: Step, result: C
     recorder.event(
         EventType.SKILL_STEP_EXECUTED,
         {
-            "turn": turn,
+            "turn": decision,
             "skill": skill,
             "type": action.type.value,
             "params": {key: spell(str(value)[:SHOWN_CHARS]) for key, value in action.params.items()},
@@ -62,12 +62,12 @@ def record_step(recorder: Recorder, turn: int, skill: str, step: Step, result: C
     )
 
 
-def record_handover(recorder: Recorder, turn: int, earlier: str, skill: str, reason: str) -> None:
+def record_handover(recorder: Recorder, decision: int, earlier: str, skill: str, reason: str) -> None:
     """Record that *skill* replaces *earlier* (which may be empty), and the reason."""
     if earlier:
         recorder.event(EventType.SKILL_INVOCATION_FINISHED, {"skill": earlier, "reason": f"handoff: {reason}"})
     recorder.event(
-        EventType.SKILL_INVOCATION_STARTED, {"skill": skill, "from": earlier, "reason": reason, "turn": turn}
+        EventType.SKILL_INVOCATION_STARTED, {"skill": skill, "from": earlier, "reason": reason, "turn": decision}
     )
 
 

@@ -24,8 +24,8 @@ class Progress:
 
     idle: int = 0
     _cut: int = 0
-    _turn: int = 0
-    _in_turn: set[str] = field(default_factory=set)
+    _decision: int = 0
+    _in_decision: set[str] = field(default_factory=set)
     _reads: dict[str, int] = field(default_factory=dict)
     """Answers with a call that only reads, since the last call that may have changed something."""
 
@@ -38,19 +38,19 @@ class Progress:
     _read_since: set[str] = field(default_factory=set)
     """Calls that only read, since the first in that row."""
 
-    def saw_call(self, turn: int, call: ToolCall, output: str, *, changes: bool) -> str:
+    def saw_call(self, decision: int, call: ToolCall, output: str, *, changes: bool) -> str:
         """Record a call of a tool; returns a warning for the model before the last repetition, or "".
 
         The same call with the same output counts once for an answer, whose other calls were made without knowing it.
         A call that *changes* something makes all others count from the beginning. Raises NoProgress for the third.
         """
         self.idle = self._cut = 0
-        if turn != self._turn:
-            self._turn, self._in_turn = turn, set()
+        if decision != self._decision:
+            self._decision, self._in_decision = decision, set()
         seen = canonical_json([call.name, call.input, output])
         key = hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()  # a model may give half a character
-        again = key in self._in_turn
-        self._in_turn.add(key)
+        again = key in self._in_decision
+        self._in_decision.add(key)
         times = self._count_change(key, again) if changes else self._count_read(key, again)
         if times >= SAME_CALLS:
             raise NoProgress(

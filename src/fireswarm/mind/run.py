@@ -42,7 +42,7 @@ from fireswarm.mind.calls.texts import (
     NoMessage,
     cut_answer,
     cut_call,
-    describe_turns,
+    describe_answers_left,
     outputs_of_all,
 )
 from fireswarm.mind.handlers.skills import Delegates
@@ -50,8 +50,8 @@ from fireswarm.mind.mind import Mind, RunFailed
 from fireswarm.mind.progress import Progress
 from fireswarm.mind.tool_run import ToolRun
 
-FEW_TURNS = 3
-"""The model is told when so many turns are left."""
+FEW_ANSWERS = 3
+"""The model is told when so many answers are left."""
 
 MAX_NAMED = 20
 """Outputs of several pages that are named after a summary, the newest."""
@@ -84,7 +84,7 @@ class Run:
     state: ToolRun
     transcript: Transcript
     asking: Asking | None
-    turn_limit: int
+    decision_limit: int
     output_room: int
     answer: ChatResponse = field(default_factory=lambda: ChatResponse(text=""))
     outputs: list[ToolOutput] = field(default_factory=list[ToolOutput])
@@ -101,7 +101,7 @@ class Run:
         asking = None
         if mind.client is not None:
             asking = Asking(mind.client, recorder, transcript, recorder.words if recorder.follows else None)
-        limit = mind.settings.runtime.max_turns + assignment.extra_turns
+        limit = mind.settings.runtime.max_turns + assignment.extra_decisions
         room = prompt_limit(mind.settings.model) * CHARS_PER_TOKEN // SHARE_OF_OUTPUTS
         return cls(mind, assignment, recorder, state, transcript, asking, limit, room)
 
@@ -115,7 +115,7 @@ class Run:
         return conclusion
 
     async def _run_to_end(self) -> Conclusion:
-        """Take turns until one ends the run. A failure ends it, unless a person says how to go on."""
+        """Ask for decisions until one ends the run. A failure ends it, unless a person says how to go on."""
         prepared = False
         while True:
             try:
@@ -153,7 +153,7 @@ class Run:
             )
         if assignment.named is not None:
             state.take_up(assignment.named, "the task names it")
-        self.transcript.say(*state.briefing.opening(), *self._turns_left())
+        self.transcript.say(*state.briefing.opening(), *self._answers_left())
 
     # ── ask ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -167,27 +167,27 @@ class Run:
         self.unanswered = True
         self._check_stopped(FAILED)
         await self._hear_person()
-        if state.turn >= self.turn_limit and not self.recorder.has_begun(answer_step(state.turn + 1)):
+        if state.decision >= self.decision_limit and not self.recorder.has_begun(answer_step(state.decision + 1)):
             last = f". The last answer: {text}" if (text := self.answer.text.strip()) else ""
             advice = f"raise runtime.max_turns, or give a smaller task{last}"
-            raise RunFailed("max_turns_exceeded", f"not finished after {state.turn} turns: {advice}")
+            raise RunFailed("max_turns_exceeded", f"not finished after {state.decision} answers: {advice}")
         if asking is None:
             raise MissingApiKey(self.mind.no_model)
-        await asking.compose(state.turn + 1, self._keep)
-        state.turn += 1
+        await asking.compose(state.decision + 1, self._keep)
+        state.decision += 1
         self._check_stopped(UNANSWERED)
-        self.answer = await asking.ask(state.turn)
+        self.answer = await asking.ask(state.decision)
         self.unanswered = False
         return None
 
     async def _hear_person(self) -> None:
         """Add what a person said to the work in progress."""
-        if said := await self.state.steered.said_before(self.state.turn + 1):
-            is_late = self.turn_limit - self.state.turn <= FEW_TURNS
+        if said := await self.state.steered.said_before(self.state.decision + 1):
+            is_late = self.decision_limit - self.state.decision <= FEW_ANSWERS
             self.transcript.add_to_last(self._take_message(said))
             if is_late:
-                left = self.turn_limit - self.state.turn
-                self.transcript.add_to_last(Part(Component.STATE, describe_turns(left)))
+                left = self.decision_limit - self.state.decision
+                self.transcript.add_to_last(Part(Component.STATE, describe_answers_left(left)))
             self.transcript.may_call = True
 
     def _keep(self) -> tuple[Part, ...]:
@@ -217,11 +217,11 @@ class Run:
             reads = [(tool := state.tools.get(call.name)) is not None and tool.reads for _, call in calls]
             size = (reads.index(False) if False in reads else len(calls)) or 1
             batch, calls = calls[:size], calls[size:]
-            work = [tools.call(call, f"{state.turn}.{number}", state) for number, call in batch]
+            work = [tools.call(call, f"{state.decision}.{number}", state) for number, call in batch]
             self.outputs += [await work[0]] if len(work) == 1 else await _side_by_side(work)
         if state.planned:
             self._wait_for_planned()
-        if state.background.known and (news := await state.background.news(state.turn)):
+        if state.background.known and (news := await state.background.news(state.decision)):
             self._note(news)
         if state.finished is not None:
             text, result = state.finished
@@ -245,7 +245,7 @@ class Run:
             self._note("You called no tool and gave no answer. Call a tool, or answer the task.")
         elif fault := self.state.fault_of({}):
             self._note(f"The task asks for a structured result: {fault}. Give it with the tool finish.")
-        elif message := await self._message(f"message:{self.state.turn}", text):
+        elif message := await self._message(f"message:{self.state.decision}", text):
             self.notes.append(self._take_message(message))
             self.outputs = outputs_of_all(self.answer.calls, ())
         else:
@@ -256,19 +256,19 @@ class Run:
 
     def deliver(self) -> None:
         """Give the model the outputs of its calls, and what was noted."""
-        notes, outputs = [*self.notes, *self._turns_left()], self.outputs
+        notes, outputs = [*self.notes, *self._answers_left()], self.outputs
         self.notes, self.outputs = [], []
         if not notes and not outputs:
             notes = [Part(Component.STATE, "Continue.")]
         self.transcript.say(*notes, outputs=outputs)
 
-    def _turns_left(self) -> list[Part]:
-        """Return what to say of the turns that are left. In the last one, the model can only answer."""
-        left = self.turn_limit - self.state.turn
+    def _answers_left(self) -> list[Part]:
+        """Return what to say of the answers that are left. In the last one, the model can only answer."""
+        left = self.decision_limit - self.state.decision
         finishes = FINISH in self.state.tools
         self.transcript.may_call = left != 1 or finishes
-        announced = left == 1 or (left == FEW_TURNS and self.state.turn)
-        return [Part(Component.STATE, describe_turns(left, finishes=finishes))] if announced else []
+        announced = left == 1 or (left == FEW_ANSWERS and self.state.decision)
+        return [Part(Component.STATE, describe_answers_left(left, finishes=finishes))] if announced else []
 
     def _note(self, text: str) -> None:
         self.notes.append(Part(Component.STATE, text))
@@ -293,17 +293,19 @@ class Run:
             return ""
 
     def _take_message(self, message: str) -> Part:
-        """Return a person's message for the model; with it, the run may take all its turns again."""
-        self.turn_limit = self.state.turn + self.mind.settings.runtime.max_turns
+        """Return a person's message for the model; with it, the run may take all its decisions again."""
+        self.decision_limit = self.state.decision + self.mind.settings.runtime.max_turns
         self.state.kept.hear(message)
         if self.asking is not None:
             self.asking.said = message
-        heading = "" if self.state.turn else "# A message of the user\n"  # the first one has the task and its material
+        heading = (
+            "" if self.state.decision else "# A message of the user\n"
+        )  # the first one has the task and its material
         return Part(Component.TASK, f"{heading}{message}", "a message")
 
     def _check_stopped(self, what: str) -> None:
         """Raise RunFailed where an earlier start of the run stopped, and a person said something to that."""
-        step = f"message:{self.state.turn}.{what}"
+        step = f"message:{self.state.decision}.{what}"
         if step not in self.reopened and self.recorder.has_begun(step):
             cause = NoAnswer() if what == UNANSWERED else None
             raise RunFailed("stopped_before", "an earlier start stopped here", cause)
@@ -312,8 +314,8 @@ class Run:
         """Go on after a failure with what a person says to it; returns False without such a message."""
         unanswered = self.unanswered and error is not None and not isinstance(error, DecisionInvalid)
         self.unanswered = False
-        step = f"message:{self.state.turn}.{UNANSWERED if unanswered else FAILED}"
-        if isinstance(error, (ModelPaused, NotFound)) or not self.transcript.turns:
+        step = f"message:{self.state.decision}.{UNANSWERED if unanswered else FAILED}"
+        if isinstance(error, (ModelPaused, NotFound)) or not self.transcript.entries:
             return False
         if not (said := await self._message(step, f"The run stopped ({reason}): {message}")):
             return False
@@ -321,7 +323,7 @@ class Run:
         state = self.state
         state.progress, state.result_faults, self.transcript.may_call = Progress(), 0, True
         self.notes.append(self._take_message(said))
-        if self.transcript.turns[-1].message.role == "assistant":
+        if self.transcript.entries[-1].message.role == "assistant":
             self.transcript.say(*self.notes, outputs=outputs_of_all(self.answer.calls, self.outputs))
         else:
             self.transcript.add_to_last(*self.notes)
@@ -339,7 +341,7 @@ class Run:
             reason or status.value,
             self.mind.redact.clean(answer),  # decoding may have unescaped a secret
             skill=self.state.skill,
-            turns=self.state.turn,
+            turns=self.state.decision,
             outputs=tuple(self.state.results),
             spend=self.asking.spent if self.asking is not None else Spend(),
             **more,

@@ -33,7 +33,7 @@ from fireswarm.processes.shell import Shell
 class ToolRun:
     """The state of a run that its calls share.
 
-    ``turn`` counts the model's answers. ``skill`` is the skill in use, ``led`` are all that were in use. ``results``
+    ``decision`` counts the answers of the model. ``skill`` is in use, ``led`` are all that were. ``results``
     are those of skills and stored artifacts. ``planned`` are tasks that the current answer delegates, by their keys;
     ``finished`` is the answer and the result of the tool finish. ``has_failed`` is True if a call of the answer has
     failed.
@@ -53,7 +53,7 @@ class ToolRun:
     kept: KeptWords = field(default_factory=KeptWords)
     progress: Progress = field(default_factory=Progress)
     tools: Mapping[str, RunTool] = field(default_factory=dict[str, "RunTool"])
-    turn: int = 0
+    decision: int = 0
     skill: str = ""
     led: set[str] = field(default_factory=set[str])
     results: list[SkillResult] = field(default_factory=list[SkillResult])
@@ -89,7 +89,7 @@ class ToolRun:
         """Use another skill that the model was shown, and record the reason."""
         if not name or name == self.skill or name not in self.briefing.known_skills:
             return
-        events.record_handover(self.recorder, self.turn, self.skill, name, reason)
+        events.record_handover(self.recorder, self.decision, self.skill, name, reason)
         self.skill = name
         self.led.add(name)
         self.grant = self.grant.using(self.mind.catalog.skills[name])
@@ -147,7 +147,7 @@ class ToolRun:
         policy = self.mind.settings.runtime.on_step_failure
         result = await act(step)
         if result.is_failure and policy.startswith("retry_once"):
-            events.record_step(self.recorder, self.turn, self.skill, step, result)
+            events.record_step(self.recorder, self.decision, self.skill, step, result)
             self.recorder.event(EventType.STEP_RETRY_SCHEDULED, {"step_id": step.name, "retry": 1})
             step = step.again(self.recorder.earlier_kinds(f"{step.name}{RETRIED}"))
             result = await act(step)
@@ -157,7 +157,7 @@ class ToolRun:
         if not other:
             output = truncate(result.errors or result.text or f"exit code {result.exit_code}", MAX_STORED_SUMMARY_CHARS)
             raise RunFailed("step_failed", f"step {step.name} ({step.call.name}) {result.status.value}: {output}")
-        events.record_step(self.recorder, self.turn, self.skill, step, result)
+        events.record_step(self.recorder, self.decision, self.skill, step, result)
         self.take_up(other, f"step {step.name} failed ({result.status.value}), {other} is tried instead")
         note = f"[{other} is tried instead]\n{self.briefing.activation(other)}"
         return result.model_copy(update={"note": note, "recorded": True})

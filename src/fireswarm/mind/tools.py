@@ -70,10 +70,10 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
     if asked.redacted:
         text = f"{text}\n{REPLACED}"
     if not result.recorded:
-        events.record_step(run.recorder, run.turn, run.skill, this, result)
+        events.record_step(run.recorder, run.decision, run.skill, this, result)
     # The folder belongs to the output: `cd ..` prints nothing, and does something else each time.
     output = f"{run.place.cwd}\n{text}"
-    warning = run.progress.saw_call(run.turn, asked, output, changes=result.changes)
+    warning = run.progress.saw_call(run.decision, asked, output, changes=result.changes)
     shown = run.outputs.show(step, text)
     # An exit code other than 0 is information; a command has failed only if it could not be made.
     failed = result.status is not StepStatus.OK and not is_command

@@ -124,7 +124,7 @@ def test_system_text_and_task_are_never_trimmed(results: int, size: int, limit: 
     assert ("candidate " * 20) in made.messages[0].text
     budget = made.budget(9_999, 1)
     assert sum(budget.components.values()) == sum(
-        estimate_tokens(part.text) for turn in made.turns for part in turn.parts
+        estimate_tokens(part.text) for entry in made.entries for part in entry.parts
     ) + estimate_tokens(made.system)
 
 
@@ -179,7 +179,7 @@ def test_summary_replaces_all_but_the_task_and_the_last_exchange() -> None:
     assert first.endswith("old reference " * 100 + "\n\nwhat was done")
     assert [text[:8] for text in last] == ["answer 3", "result 3"]
     assert made.answers == 4, "an answer that was replaced still counts"
-    again = sum(estimate_tokens(part.text) for turn in made.turns for part in turn.parts)
+    again = sum(estimate_tokens(part.text) for entry in made.entries for part in entry.parts)
     assert made.tokens >= 1.9 * again, "the provider's count corrects the estimate of what is left"
 
 

@@ -122,7 +122,7 @@ async def test_last_turn_is_for_an_answer(bench: Bench) -> None:
     ran = await run(bench, expert)
     assert ran.conclusion.answer == "I have seen 1 and 2."
     assert [request.may_call for request in expert.requests] == [True, True, False]
-    assert "This is the last turn" in expert.requests[-1].messages[-1].text
+    assert "This is your last answer" in expert.requests[-1].messages[-1].text
 
 
 async def test_bad_calls_are_explained_and_the_run_goes_on(bench: Bench) -> None:

@@ -133,7 +133,7 @@ async def test_message_gives_new_turns(bench: Bench) -> None:
     lines = iter(["", "go on a little"])
     run.steering = Steering(typed=lambda: next(lines, ""))
     assert (await run.start()).status is ConclusionStatus.FINISHED
-    assert "[2 turns left.]" in run.expert.requests[1].messages[-1].text
+    assert "[2 answers left.]" in run.expert.requests[1].messages[-1].text
 
 
 async def test_message_is_told_after_a_failure_of_the_model(bench: Bench) -> None:

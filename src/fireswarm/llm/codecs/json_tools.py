@@ -43,7 +43,7 @@ class JsonTools:
             tools=(),
         )
 
-    def decode(self, response: ChatResponse, turn: int, tools: Sequence[ToolSpec]) -> ChatResponse:
+    def decode(self, response: ChatResponse, decision: int, tools: Sequence[ToolSpec]) -> ChatResponse:
         """Return the answer with its calls. Raises Undecodable with the reason."""
         answer = object_in(response.text)
         if unknown := sorted(answer.keys() - FIELDS):
@@ -54,7 +54,7 @@ class JsonTools:
         if not isinstance(given, list):
             raise Undecodable("calls must be a list")
         known = {tool.name for tool in tools}
-        calls = [_decode_call(item, turn, number, known) for number, item in enumerate(cast("list[Any]", given), 1)]
+        calls = [_decode_call(item, decision, number, known) for number, item in enumerate(cast("list[Any]", given), 1)]
         return response.model_copy(update={"text": text, "calls": tuple(calls)})
 
 
@@ -107,13 +107,13 @@ def _is_plain(schema: Mapping[str, Any]) -> bool:
     return isinstance(schema.get("type"), str) and "properties" not in schema and "items" not in schema
 
 
-def _decode_call(item: Any, turn: int, number: int, known: set[str]) -> ToolCall:
+def _decode_call(item: Any, decision: int, number: int, known: set[str]) -> ToolCall:
     """Return one call. An input that cannot be used becomes the call's fault. Raises Undecodable for another form."""
     if not isinstance(item, dict) or not isinstance(name := cast("dict[str, Any]", item).get("name"), str):
         raise Undecodable(f'calls.{number} must be an object with "name" and "input"')
     if name not in known:
         raise Undecodable(f"calls.{number}: unknown tool {name!r}; known: {', '.join(sorted(known))}")
-    call_id = f"{OWN_ID}{turn}-{number}"
+    call_id = f"{OWN_ID}{decision}-{number}"
     try:
         call = call_of(call_id, name, json_params(cast("dict[str, Any]", item).get("input")))
         return call.model_copy(update={"redacted": REDACTED in json.dumps(call.input, ensure_ascii=False)})

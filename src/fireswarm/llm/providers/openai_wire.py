@@ -164,12 +164,12 @@ def _call_fields(call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _fill_ids(calls: list[dict[str, Any]], turn: int) -> None:
+def _fill_ids(calls: list[dict[str, Any]], decision: int) -> None:
     """Give an id to calls without one, and to the second of two that share one."""
     seen: set[str] = set()
     for number, call in enumerate(calls):
         if not call["id"] or call["id"] in seen:
-            call["id"] = f"call_{turn}_{number}"
+            call["id"] = f"call_{decision}_{number}"
         seen.add(call["id"])
 
 

@@ -28,7 +28,7 @@ Script = Callable[[ChatRequest], Answer | Awaitable[Answer]]
 
 
 class ScriptedModel:
-    """Answers from *script*: a function of the request, or one answer per turn.
+    """Answers from *script*: a function of the request, or one answer for each request.
 
     An answer is a text, ``{"calls": [{"name": ..., "input": {...}}], "text": ...}``, or ``{"error": 529, "message":
     ...}`` for an error. A model without *tools* answers with the same as JSON text.
@@ -46,7 +46,7 @@ class ScriptedModel:
         self.name = name
         self.knows_tools = _calls_tools(script) if tools is None else tools
         self.calls = 0
-        self._script: Script = script if callable(script) else _turn_by_turn(tuple(script))
+        self._script: Script = script if callable(script) else _one_by_one(tuple(script))
 
     async def complete(
         self,
@@ -117,14 +117,14 @@ def _function(path: Path, name: str) -> Script:
     return cast("Script", function)
 
 
-def _turn_by_turn(answers: tuple[Answer, ...]) -> Script:
+def _one_by_one(answers: tuple[Answer, ...]) -> Script:
     def script(request: ChatRequest) -> Answer:
         if request.for_summary:
             return f"The script has given {request.answers} of its {len(answers)} answers."
-        turn = max(request.answers, sum(message.role == "assistant" for message in request.messages))
-        if turn >= len(answers):
-            raise ModelRejected(f"the script has {len(answers)} answers, and this is call {turn + 1}")
-        return answers[turn]
+        number = max(request.answers, sum(message.role == "assistant" for message in request.messages))
+        if number >= len(answers):
+            raise ModelRejected(f"the script has {len(answers)} answers, and this is call {number + 1}")
+        return answers[number]
 
     return script
 

@@ -22,11 +22,13 @@ class SteeredSteps:
     steering: Steering
     recorder: Recorder
 
-    async def said_before(self, turn: int) -> str:
-        """Return what is said to the model before the answer of *turn*, or ""."""
-        step = f"steering:{turn}"
+    async def said_before(self, decision: int) -> str:
+        """Return what is said to the model before the answer of *decision*, or ""."""
+        step = f"steering:{decision}"
         if not self.recorder.has_begun(step):
-            asked = self.recorder.has_begun(f"llm:{turn}.0") or self.recorder.has_begun(f"message:{turn}.{UNANSWERED}")
+            asked = self.recorder.has_begun(f"llm:{decision}.0") or self.recorder.has_begun(
+                f"message:{decision}.{UNANSWERED}"
+            )
             if asked or not self.steering.look():
                 return ""
 

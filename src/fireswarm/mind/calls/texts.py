@@ -25,7 +25,7 @@ NOT_EXECUTED = "This call was not executed: the run was stopped here."
 
 
 FAILED, UNANSWERED = "failed", "unanswered"
-"""Two ways for a run to stop that a person's message reopens: after the answer of its turn, or without one."""
+"""Two ways for a run to stop that a person's message reopens: after an answer, or without one."""
 
 
 class NoAnswer(Exception):
@@ -46,11 +46,11 @@ def cut_answer(stop: StopReason) -> str:
     return f"Your answer was cut off {CUT_SHORT[stop]}. Answer more briefly, or in parts."
 
 
-def describe_turns(left: int, *, finishes: bool = False) -> str:
-    """Return what the model is told of the turns that are left; *finishes*: the run ends with the tool finish."""
+def describe_answers_left(left: int, *, finishes: bool = False) -> str:
+    """Return what the model is told of the answers that are left; *finishes*: the run ends with the tool finish."""
     if left > 1:
-        return f"[{left} turns left.]"
-    return f"[This is the last turn. {f'Call {FINISH}' if finishes else 'Answer'} now, and say what is unfinished.]"
+        return f"[{left} answers left.]"
+    return f"[This is your last answer. {f'Call {FINISH}' if finishes else 'Answer'} now, and say what is unfinished.]"
 
 
 def outputs_of_all(calls: Iterable[ToolCall], known: Collection[ToolOutput]) -> list[ToolOutput]:

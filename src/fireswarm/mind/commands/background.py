@@ -94,7 +94,7 @@ class BackgroundCommands:
 
         return await self._record(step, name, end)
 
-    async def news(self, turn: int) -> str:
+    async def news(self, decision: int) -> str:
         """Return which commands have ended, of those whose end the model does not know; "" if none has."""
         open_ones = [name for name in self.known if name not in self._told]
         if not open_ones:
@@ -103,7 +103,7 @@ class BackgroundCommands:
         async def look() -> dict[str, Any]:
             return {"ended": {name: end for name in open_ones if (end := self._end_of(name))}}
 
-        ended = (await self.recorder.step(f"background:{turn}", look, idempotent=True))["ended"]
+        ended = (await self.recorder.step(f"background:{decision}", look, idempotent=True))["ended"]
         self._told.update(ended)
         return "\n".join(f"[{name} {end}]" for name, end in ended.items())
 

@@ -97,7 +97,7 @@ class ModelEngine:
                 answers=task.answers,
                 answered=task.answered,
                 phase=phase,
-                extra_turns=task.extra_turns,
+                extra_decisions=task.extra_turns,
                 check_result=lambda result: _result_fault(result, turn, phase),
                 run_skill=_skills_of(turn).run,
                 tools={**file_tools(grant, outputs, mind.redact.text, partial(publish_output, turn)), **resolved.tools},
