@@ -67,7 +67,8 @@ CONFORMANCE := packages/firelite/tests/conformance
 
 ON_EMULATOR := $(CONFORMANCE) tests/integration/test_raw_client.py tests/chaos/test_at_size.py
 
-SOME_ON_EMULATOR := $(CONFORMANCE)/differential $(CONFORMANCE)/test_transforms.py tests/integration/test_raw_client.py
+SOME_ON_EMULATOR := $(CONFORMANCE)/differential $(CONFORMANCE)/test_transforms.py \
+	tests/integration/test_raw_client.py tests/chaos/test_at_size.py
 
 some-on-emulator: setup-dev # a short part of test-emulator, where Google's emulator is installed
 	@if $(PY) tools/emulator.py true; then \

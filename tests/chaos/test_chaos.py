@@ -43,7 +43,7 @@ from fireswarm.contracts.skills.skill import SkillResult
 def run(request):
     started = time.time()
     time.sleep(0.1)
-    folder = Path(request.context["evidence"])
+    folder = Path(request.context["path"])
     (folder / f"{request.task_id}.{uuid.uuid4().hex}").write_text(repr(started))
     return SkillResult(summary=f"{request.context['key']} executed")
 """
@@ -60,7 +60,7 @@ async def test_all_tasks_are_done_once_despite_a_kill_every_two_seconds(tmp_path
     with swarm_up(tmp_path, *replicas) as up:
         await until(lambda: _served(tmp_path), seconds=30, what="serving the store")
         async with open_parts(load_settings(tmp_path, environment={})) as core:
-            context = {"evidence": str(evidence), "count": TASKS}
+            context = {"path": str(evidence), "count": TASKS}
             spec = TaskSpec(
                 objective="diamond",
                 assigned_to="architect",

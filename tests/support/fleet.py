@@ -29,8 +29,7 @@ def run(request):
         return SkillResult(summary=f"{len(request.children)} children ended")
     fails = request.context.get("fails")
     def task(key, role, needs=()):
-        evidence = request.context["evidence"]
-        context = {"evidence": evidence, "path": evidence, "key": key}
+        context = {"path": request.context["path"], "key": key}
         skill = "fail-once" if fails and key.endswith(fails) else "leave-evidence"
         return PlannedTask(key=key, assigned_to=role, objective=key, skill=skill, context=context,
                            depends_on=needs, max_attempts=50)

@@ -82,7 +82,7 @@ def _of(document: Snapshot, name: str) -> Any:
 def _executions(evidence: Path) -> dict[str, list[float]]:
     """Return the starts of each task's executions, by the kernel's time."""
     found: dict[str, list[float]] = defaultdict(list)
-    for path in evidence.iterdir():
+    for path in filter(Path.is_file, evidence.iterdir()):
         found[path.name.rpartition(".")[0]].append(path.stat().st_mtime)
     return found
 

@@ -56,9 +56,8 @@ async def run(plan: Plan, root: Path) -> dict[str, Any]:
     """Run the plan in the empty folder *root* and return the fields of its JSON line."""
     rng = random.Random(plan.seed)
     evidence = root / "evidence"
-    for folder in (evidence, root / "failed"):
-        folder.mkdir()
-    skills = {"leave-evidence": EVIDENCE.replace("EVIDENCE", str(evidence)), "fail-once": FAIL_ONCE, "graph": GRAPH}
+    (evidence / "failed").mkdir(parents=True)
+    skills = {"leave-evidence": EVIDENCE, "fail-once": FAIL_ONCE, "graph": GRAPH}
     lay_out(root, skills, settings=SETTINGS)
     _add_courier(root)
     roles = dict.fromkeys(("architect", "executor", "memory", "predictor", "scout"), plan.replicas) | {"courier": 1}

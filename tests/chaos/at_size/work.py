@@ -38,9 +38,10 @@ from pathlib import Path
 from fireswarm.contracts.skills.skill import SkillResult
 
 def run(request):
-    # The file's time is the kernel's: the clock of this process may be shifted.
-    folder = Path(request.context.get("evidence") or "EVIDENCE")
-    (folder / f"{request.task_id}.{uuid.uuid4().hex}").touch()
+    # The file's time is the kernel's: the clock of this process may be shifted. Confined code writes to `path` only,
+    # and a task made of a message has none.
+    if "path" in request.context:
+        (Path(request.context["path"]) / f"{request.task_id}.{uuid.uuid4().hex}").touch()
     return SkillResult(summary="executed")
 """
 FAIL_ONCE = """
@@ -49,8 +50,8 @@ from pathlib import Path
 from fireswarm.contracts.skills.skill import SkillResult
 
 def run(request):
-    folder = Path(request.context["evidence"])
-    failed = folder.parent / "failed" / request.task_id
+    folder = Path(request.context["path"])
+    failed = folder / "failed" / request.task_id
     if not failed.exists():
         failed.touch()
         return SkillResult.failure("the first attempt fails", retryable=True)
@@ -87,7 +88,7 @@ class Seeder:
         self.seeded.set()
 
     def _spec(self, name: str, **fields: Any) -> TaskSpec:
-        context = {"evidence": self.evidence, **fields.pop("context", {})}
+        context = {"path": self.evidence, **fields.pop("context", {})}
         values: dict[str, Any] = {
             "objective": name,
             "assigned_to": self.rng.choice(ROLES),
@@ -164,7 +165,7 @@ class Seeder:
             "objective": objective,
             "session_hash": SESSION,
             "skill": "leave-evidence",
-            "context": {"evidence": self.evidence},
+            "context": {"path": self.evidence},
             "max_attempts": ATTEMPTS,
         }
 
