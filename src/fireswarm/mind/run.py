@@ -298,9 +298,8 @@ class Run:
         self.state.kept.hear(message)
         if self.asking is not None:
             self.asking.said = message
-        heading = (
-            "" if self.state.decision else "# A message of the user\n"
-        )  # the first one has the task and its material
+        # The first message has the task and its material.
+        heading = "" if self.state.decision else "# A message of the user\n"
         return Part(Component.TASK, f"{heading}{message}", "a message")
 
     def _check_stopped(self, what: str) -> None:
