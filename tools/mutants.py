@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import linecache
 import os
 import random
 import shutil
@@ -30,8 +31,14 @@ ACCEPTED = ROOT / "tools" / "mutants.toml"
 TIMEOUT_SECONDS = 300.0
 """A mutant whose tests take longer counts as noticed: most of these wait for ever."""
 
-NO_BEHAVIOUR = ("core/ReplaceBinaryOperator_BitOr_%", "core/ReplaceBinaryOperator_Div_%", "core/RemoveDecorator")
-"""Mutations of annotations, of paths and of dataclasses: they change no decision, or no module loads with them."""
+NO_BEHAVIOUR = (
+    *("core/ReplaceBinaryOperator_BitOr_%", "core/ReplaceBinaryOperator_Div_%", "core/RemoveDecorator"),
+    *(f"core/ReplaceComparisonOperator_{pair}" for pair in ("Is_Eq", "Eq_Is", "IsNot_NotEq", "NotEq_IsNot")),
+)
+"""Mutations of annotations, of paths and of dataclasses: they change no decision, or no module loads with them.
+
+Nor does the difference between identity and equality: members of enums, and literals, are compared by either.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ ROOMS: dict[str, Room] = {
     ),
     "board": Room(
         (f"{BOARD}/claim.py", f"{BOARD}/settle.py", f"{BOARD}/sweep.py", f"{BOARD}/dependents.py"),
-        ("tests/fundamentals", "tests/unit/swarm"),
+        ("tests/fundamentals", "tests/unit/swarm", "tests/integration/test_provider_pauses.py"),
     ),
     "worker": Room(
         ("src/fireswarm/swarm/worker/loop.py", "src/fireswarm/swarm/worker/upkeep.py"),
@@ -66,7 +73,14 @@ ROOMS: dict[str, Room] = {
             "packages/firelite/src/firelite/storage/commit.py",
             "packages/firelite/src/firelite/storage/group_commit.py",
         ),
-        ("packages/firelite/tests/unit", "packages/firelite/tests/conformance/test_transforms.py"),
+        (
+            "packages/firelite/tests/unit/test_commit.py",
+            *(
+                f"packages/firelite/tests/conformance/test_{name}.py"
+                for name in ("transforms", "write_rules", "documents")
+            ),
+            "packages/firelite/tests/unit",
+        ),
     ),
 }
 
@@ -91,6 +105,11 @@ def choose(session: Path, sample: int, chance: random.Random) -> int:
     with closing(sqlite3.connect(session)) as database:
         for operator in NO_BEHAVIOUR:
             _delete(database, "operator_name LIKE ?", operator)
+        for job, module, row in database.execute(
+            "SELECT job_id, module_path, start_pos_row FROM mutation_specs"
+        ).fetchall():
+            if _line(session.parent / module, row).startswith("@"):  # slots and frozen of a dataclass
+                _delete(database, "job_id = ?", job)
         known = sorted(row[0] for row in database.execute("SELECT job_id FROM mutation_specs ORDER BY rowid"))
         by_place = [row[0] for row in database.execute(f"SELECT job_id FROM mutation_specs ORDER BY {PLACE}")]
         kept = set(chance.sample(by_place, min(sample, len(by_place))) if sample else by_place)
@@ -102,6 +121,10 @@ def choose(session: Path, sample: int, chance: random.Random) -> int:
 
 
 PLACE = "module_path, start_pos_row, start_pos_col, operator_name, occurrence"
+
+
+def _line(file: Path, row: int) -> str:
+    return linecache.getline(str(file), row).strip()
 
 
 def _delete(database: sqlite3.Connection, where: str, value: str) -> None:

@@ -55,12 +55,42 @@ async def test_operator_retry_of_a_dead_letter_restores_all_attempts(swarm: Swar
 async def test_snooze_and_release_count_no_attempt(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     await swarm.settle(await swarm.claim_one(), Snooze(30, "the page is not there yet"))
-    assert (await swarm.task(task.task_id)).status_reason is StatusReason.PAUSED
+    paused = await swarm.task(task.task_id)
+    assert (paused.status_reason, paused.turn) == (StatusReason.PAUSED, 1)
     await swarm.clock.advance(30)
     await swarm.board.sweep("scout")
     await swarm.settle(await swarm.claim_one(), Released())
     stored = await swarm.task(task.task_id)
-    assert (stored.status, stored.attempt) == (TaskStatus.QUEUED, 0)
+    assert (stored.status, stored.attempt, stored.turn) == (TaskStatus.QUEUED, 0, 1)
+
+
+async def test_turns_are_counted_unless_they_have_not_begun(swarm: SwarmRig) -> None:
+    task = await swarm.submit()
+    for turn_over, turns in ((True, 1), (True, 2), (False, 2)):
+        await swarm.settle(await swarm.claim_one(), Snooze(30, "busy", turn_over=turn_over))
+        assert (await swarm.task(task.task_id)).turn == turns
+        await swarm.clock.advance(30)
+        await swarm.board.sweep("scout")
+
+
+async def test_pause_that_counts_no_attempt_ends_at_its_time(swarm: SwarmRig) -> None:
+    task = await swarm.submit()
+    await swarm.settle(await swarm.claim_one(), Retry("the provider is busy", after_seconds=90.0, counts=False))
+    await swarm.clock.advance(89)
+    await swarm.board.sweep("scout")
+    waiting = await swarm.task(task.task_id)
+    assert (waiting.status_reason, waiting.attempt) == (StatusReason.RETRY_BACKOFF, 0)
+    await swarm.clock.advance(1)
+    await swarm.board.sweep("scout")
+    assert (await swarm.task(task.task_id)).status is TaskStatus.QUEUED
+
+
+async def test_missed_deadline_of_a_blocked_task_is_its_reason(swarm: SwarmRig) -> None:
+    task = await swarm.submit(deadline=swarm.clock.now() + timedelta(minutes=5))
+    await swarm.settle(await swarm.claim_one(), Snooze(240, "the page is not there yet"))
+    await swarm.clock.advance(301)
+    await swarm.board.sweep("scout")
+    assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
 
 
 async def test_a_missed_deadline_blocks_the_task(swarm: SwarmRig) -> None:

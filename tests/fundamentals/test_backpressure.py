@@ -47,6 +47,18 @@ async def test_message_to_a_role_with_a_full_queue_is_answered_with_a_refusal() 
         assert "refused: 1 or more tasks wait for a scout agent" in data["outcome"]
 
 
+@pytest.mark.parametrize(("factor", "commits"), [(1.0, 1), (64.0, 3)])
+async def test_tasks_are_claimed_in_one_commit_unless_other_workers_win_races(
+    swarm: SwarmRig, factor: float, commits: int
+) -> None:
+    for number in range(3):
+        await swarm.submit(f"task {number}")
+    claimer = swarm.board.claimer("scout", "agent-a")
+    claimer.contention.factor = factor
+    claimed = await claimer.claim(3)
+    assert (len(claimed), len({str(held.version) for held in claimed})) == (3, commits)
+
+
 @pytest.mark.parametrize("factor", [1.0, 64.0])
 async def test_task_of_low_priority_is_claimed_although_urgent_ones_keep_coming(swarm: SwarmRig, factor: float) -> None:
     low = await swarm.submit("low", priority=1)

@@ -67,6 +67,17 @@ async def test_child_that_ends_after_it_was_given_up_is_not_counted_twice(swarm:
     assert (waiting.status, waiting.waiting_on) == (TaskStatus.BLOCKED, 1)
 
 
+async def test_summary_of_the_parent_counts_the_tasks_that_it_still_waits_for(swarm: SwarmRig) -> None:
+    await swarm.submit("parent")
+    three = tuple(PlannedTask(key=key, assigned_to="executor", objective=key) for key in "abc")
+    await swarm.board.settle(await swarm.claim_one(), Handoff(three))
+    [parent] = [task for task in await swarm.board.list() if task.children]
+    await swarm.settle(await swarm.claim_one(role="executor"), done())
+    await give_up(swarm)
+    waiting = await swarm.task(parent.task_id)
+    assert waiting.waiting_on == 1 and "1 task" in waiting.summary
+
+
 @pytest.mark.parametrize(("policy", "reason"), [("wait", StatusReason.DELEGATING), ("fail", StatusReason.ESCALATED)])
 async def test_policy_of_the_parent_holds(swarm: SwarmRig, policy: str, reason: StatusReason) -> None:
     parent, _ = await plan(swarm, on_child_failure=policy)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from fireswarm.contracts.ports import Create
 from fireswarm.errors import NotFound, StoreUnavailable
+from fireswarm.swarm.turn.outputs import KEPT_DAYS
+from tests.support.fleet import until
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
 
@@ -40,6 +44,19 @@ async def test_unreadable_message_to_an_agent_is_put_aside(swarm: SwarmRig) -> N
         await swarm.clock.settle()
     data = (await swarm.store.get("agent_mailbox/bad")).data
     assert data["status"] == "read" and data["outcome"].startswith("refused: ")
+
+
+async def test_output_folders_of_tasks_that_are_gone_are_removed_at_the_start(swarm: SwarmRig) -> None:
+    folder = swarm.core.workdir / "outputs" / "gone"
+    old = (swarm.clock.now() - timedelta(days=KEPT_DAYS + 1)).timestamp()
+    folder.mkdir(parents=True)
+    os.utime(folder, (old, old))
+
+    async def is_removed() -> bool:
+        return not folder.exists()
+
+    async with working(with_skills(swarm)):
+        await until(is_removed, seconds=60, what="removing it")
 
 
 async def test_lease_of_work_in_progress_always_has_half_of_its_time_left(swarm: SwarmRig) -> None:

@@ -15,6 +15,7 @@ from fireswarm.contracts.skills.skill import Fact, PlannedTask, Question, SkillR
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StepUncertain
+from fireswarm.settings.swarm import WorkerSettings
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from tests.support.swarm import SwarmRig
@@ -56,6 +57,26 @@ async def test_cancel_stops_the_running_turn_at_once(swarm: SwarmRig) -> None:
     run = (await swarm.store.get(f"agent_runs/{task.task_id}.1")).data
     assert run is not None
     assert (run["status"], run["error"]) == ("error", "canceled: changed my mind")
+
+
+async def test_cancel_stops_no_other_turn_of_the_worker(swarm: SwarmRig) -> None:
+    gate = Gate()
+    core = with_skills(swarm, gate=gate)
+    async with working(
+        replace(core, settings=swarm.core.settings.model_copy(update={"worker": WorkerSettings(concurrency=3)}))
+    ) as worker:
+        tasks = [await swarm.submit(f"task {number}", skill="gate") for number in range(3)]
+        await eventually(swarm, lambda: gate.began == 3, "starting")
+        first, canceled, last = sorted(task.task_id for task in tasks)
+        await swarm.board.cancel(canceled)
+        await eventually(swarm, lambda: len(worker.held) == 2, "stopping")
+        gate.opened.set()
+        await eventually(swarm, lambda: worker.settled == 2, "working")
+    assert [(await swarm.task(task_id)).status for task_id in (first, canceled, last)] == [
+        TaskStatus.DONE,
+        TaskStatus.CANCELED,
+        TaskStatus.DONE,
+    ]
 
 
 async def test_a_long_turn_keeps_its_lease(swarm: SwarmRig) -> None:

@@ -380,3 +380,9 @@ def test_a_stricter_grant_never_lets_a_call_change_more(call: Call, grant: Grant
         replace(grant, default=max(grant.default, ASK, key=list(Verdict).index)),
     ):  # fmt: skip
         assert freedom(call, stricter) <= freedom(call, grant)
+
+
+def test_rules_are_about_the_address_of_a_tool_that_has_one() -> None:
+    fetch = tool_call(Tool("fetch_page", "", {}, nothing, writes=False), {"url": "https://bad.example/a"})
+    assert verdict(fetch, deny=("fetch_page(https://bad.example/*)",)) is DENY
+    assert verdict(fetch, deny=("fetch_page(https://good.example/*)",)) is ALLOW

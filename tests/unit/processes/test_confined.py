@@ -41,6 +41,10 @@ def test_process_in_another_session_ends_after_the_time(tmp_path: Path) -> None:
     assert has_ended(int(told.split()[0]))
 
 
+def test_both_streams_of_a_program_are_its_output_in_order(tmp_path: Path) -> None:
+    assert run(tmp_path, "echo 1; echo 2 >&2; echo 3") == (0, "1\n2\n3\n")
+
+
 @pytest.fixture
 def confined(tmp_path: Path) -> Path:
     """A folder in which programs can be confined, or a skip with the reason."""
@@ -56,6 +60,11 @@ def test_failure_of_bubblewrap_is_not_a_result_of_the_program(confined: Path) ->
         run_confined(["/no/such/program"], View(confined), {}, 60.0)
     code, told = run_confined(["/bin/sh", "-c", "echo 'bwrap: x'; echo y; exit 1"], View(confined), {}, 60.0)
     assert (code, told) == (1, "bwrap: x\ny\n")
+
+
+def test_line_that_looks_like_one_of_bubblewrap_is_output_of_the_program(confined: Path) -> None:
+    code, told = run_confined(["/bin/sh", "-c", "echo 'bwrap: x'; exit 1"], View(confined), {}, 60.0)
+    assert (code, told) == (1, "bwrap: x\n")
 
 
 def test_readable_folder_may_begin_with_the_home_folder(confined: Path, monkeypatch: pytest.MonkeyPatch) -> None:
