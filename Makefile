@@ -43,6 +43,9 @@ lint: setup-dev
 	@.venv/bin/lint-imports --no-cache
 	@$(PY) tools/gates.py
 	@$(PY) tools/generate.py --check
+	@.venv/bin/zizmor --quiet --offline --no-progress --persona pedantic --strict-collection --collect all -- .github
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 
 docs: setup-dev ## Build the site of the documents into site/, with search offline; warnings are errors
 	@$(PY) tools/site.py
