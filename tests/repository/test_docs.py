@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -297,3 +298,25 @@ def test_testing_page_names_every_folder_of_tests() -> None:
     page = read(DOCS / "how-to" / "testing.md")
     folders = {f"{path.parent.name}/{path.name}/" for path in (ROOT / "tests").iterdir() if any(path.glob("*.py"))}
     assert {folder for folder in folders if f"`{folder}`" not in page} == set()
+
+
+# ── releases ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_changelog_begins_with_the_version_and_upgrading_has_it() -> None:
+    changelog = read(ROOT / "CHANGELOG.md")
+    [first, *_] = re.findall(r"^## (\S+)", changelog, re.M)
+    assert first == tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["version"]
+    minor = first.rpartition(".")[0]
+    assert re.search(rf"^## From \S+ to {re.escape(minor)}$", read(DOCS / "how-to" / "upgrading.md"), re.M)
+
+
+def test_notes_of_the_version_are_read_in_two_minutes() -> None:
+    notes = read(ROOT / "CHANGELOG.md").split("### In two minutes", 1)[1].split("\n### ", 1)[0]
+    assert 100 < len(notes.split()) < 2 * 200  # 200 words a minute
+
+
+def test_version_is_written_once() -> None:
+    version = tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["version"]
+    sources = {path: read(path) for path in SOURCE.rglob("*.py")}
+    assert [path.name for path, text in sources.items() if f'"{version}"' in text] == []
