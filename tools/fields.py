@@ -33,6 +33,9 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
 )
 """Contracts of stored documents. Their parts have tables of their own, once each."""
 
+MAX_WORDS = 8
+"""Words of an enumeration that fit into a cell; more are described below the table."""
+
 _WORDS = {"str": "text", "int": "integer", "float": "number", "bool": "boolean", "datetime": "time", "dict": "map"}
 
 
@@ -99,6 +102,8 @@ def _named(annotation: Any) -> str:
     if annotation is Any:
         return "JSON"
     if issubclass(annotation, Enum):
+        if len(annotation) > MAX_WORDS:
+            return "word"
         return ", ".join(f"`{member.value}`" for member in annotation if member.value)
     if issubclass(annotation, BaseModel):
         return f"[{annotation.__name__}](#{annotation.__name__.lower()})"

@@ -250,6 +250,13 @@ def test_every_event_type_and_journal_event_is_documented() -> None:
         assert f"| `{kind}` |" in text, kind
 
 
+def test_classes_that_the_glossary_names_exist() -> None:
+    named = {span for span in spans(DOCS / "reference" / "glossary.md") if re.fullmatch(r"(?:[A-Z][a-z]+)+", span)}
+    defined = {name for path in SOURCE.rglob("*.py") for name in re.findall(r"^class (\w+)", read(path), re.M)}
+    assert {"Swarm", "Grant", "Snooze"} <= named
+    assert named - defined == set()
+
+
 # ── links ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
