@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.pages import FENCE, ROOT, anchors, read
+from tests.support.swarm import SwarmRig
 
 SOURCE = "src/fireswarm"
 MAX_LINKS = 3
@@ -175,9 +176,19 @@ def test_files_that_an_answer_names_exist() -> None:
         assert absent == set(), asked.question
 
 
-def test_three_fields_are_enough_for_a_task_by_hand() -> None:
-    text = section("docs/how-to/task-by-hand.md", "Three fields")
-    assert re.findall(r"\| `(\w+)` \| string \|", text) == ["assigned_to", "status", "objective"]
+@pytest.mark.anyio
+async def test_the_three_fields_of_the_page_are_enough_for_a_task(swarm: SwarmRig) -> None:
+    page = "docs/how-to/task-by-hand.md"
+    fields = {
+        name: value
+        for name, value in re.findall(r"\| `(\w+)` \| string \|[^|`]*`([^`]+)`", section(page, "Three fields"))
+    }
+    assert len(fields) == 3
+    await swarm.connect().collection("agent_tasks").document("by-hand").create(fields)
+    await swarm.board.admit_hand_written(fields["assigned_to"])
+    held = await swarm.claim_one(role=fields["assigned_to"])
+    assert held.task.objective == fields["objective"]
+    assert f"session `{held.task.session_hash}`" in section(page, "Three fields")
 
 
 def test_there_are_ten_questions() -> None:
