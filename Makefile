@@ -8,7 +8,7 @@ COVERED := $(addprefix fireswarm/,$(addprefix swarm/,board/* records/mailbox.py 
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent mutants clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint docs unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent mutants clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,8 +31,8 @@ demo-pipeline: setup ## Make a tested node from the shipped source, with a scrip
 
 test: check unit some-on-emulator ## Run everything that CI runs
 
-check: setup-dev ## Format, lint, types, import contracts, size gates, drift of generated files
-	@$(MAKE) --no-print-directory -j2 --output-sync=target types lint
+check: setup-dev ## Format, lint, types, import contracts, size gates, drift of generated files, the site
+	@$(MAKE) --no-print-directory -j2 --output-sync=target types lint docs
 
 types: setup-dev
 	@.venv/bin/pyright --level error
@@ -43,6 +43,12 @@ lint: setup-dev
 	@.venv/bin/lint-imports --no-cache
 	@$(PY) tools/gates.py
 	@$(PY) tools/generate.py --check
+	@.venv/bin/zizmor --quiet --offline --no-progress --persona pedantic --strict-collection --collect all -- .github
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@.venv/bin/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+
+docs: setup-dev ## Build the site of the documents into site/, with search offline; warnings are errors
+	@$(PY) tools/site.py
 
 unit: setup-dev ## Run the tests; the core needs 90 % branch coverage
 	@rm -f .coverage .coverage.*
@@ -84,7 +90,7 @@ test-emulator: setup-dev ## Conformance, rules, chaos and the demo on Google's e
 chaos: setup-dev ## 10,000 tasks under kills, stops, store failures, shifted clocks and bad documents (minutes)
 	@$(PY) -m tests.chaos.at_size $(CHAOS)
 
-hostile: setup-dev ## Every attack that docs/security.md names, and how many were held
+hostile: setup-dev ## Every attack that docs/explanation/security.md names, and how many were held
 	@$(PY) tools/hostile.py
 
 bench: setup-dev ## Run every benchmark; each prints one JSON line
@@ -100,4 +106,4 @@ mutants: setup-dev .tools/mutants/.ready ## Change the code of important rooms, 
 	@sh tools/mutants.sh
 
 clean: ## Remove everything that make created
-	@rm -rf .venv .tools .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis
+	@rm -rf .venv .tools site .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis

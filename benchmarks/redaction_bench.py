@@ -29,7 +29,7 @@ def seconds(call: Callable[[Any], object], items: list[Any]) -> float:
 def main() -> None:
     """Print the benchmark's line."""
     redactor = Redactor()
-    documents = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
+    documents = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md"))]
     sources = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py"))]
     task = {"objective": "Report", "context": {"path": "/x", "text": documents[0][:1_500]}, "tokens": 5}
     emit(

@@ -1,4 +1,4 @@
-"""Generate docs/commands.md: every command with its help text and an example that a test runs."""
+"""Generate docs/reference/commands.md: every command with its help text and an example that a test runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _section(name: str, command: Any) -> str:
-    lines = [f"### {name}", "", " ".join((command.help or "").split()), "", "```console", EXAMPLES[name], "```"]
+    lines = [f"## {name}", "", " ".join((command.help or "").split()), "", "```console", EXAMPLES[name], "```"]
     rows = [_row(parameter) for parameter in command.params if parameter.name != "help"]
     if rows:
         lines += ["", "| | default | meaning |", "| --- | --- | --- |", *rows]

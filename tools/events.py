@@ -1,4 +1,4 @@
-"""Events table of docs/observability.md, in the order of the contract. A test compares it with real runs."""
+"""Events table of docs/reference/observability.md, in the order of the contract. A test compares it with real runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generate indexes, schemas and document tables. ``--check`` fails when a file differs."""
+"""Generate indexes, schemas, tables and pictures of the documents. ``--check`` fails when a file differs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pictures
 import reference
 from pydantic import BaseModel
 
@@ -73,6 +74,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "src" / "fireswarm" / "__init__.pyi", public_names()
     yield ROOT / "schemas" / "openapi.json", json.dumps(reference.openapi(), indent=2) + "\n"
     yield from reference.documents()
+    yield from pictures.pictures()
 
 
 def public_names() -> str:

@@ -1,4 +1,4 @@
-"""Run every test that docs/security.md names as an attack, and print how many attacks were held.
+"""Run every test that docs/explanation/security.md names as an attack, and print how many attacks were held.
 
 python tools/hostile.py [PYTEST OPTIONS]
 """
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "security.md"
+PAGE = ROOT / "docs" / "explanation" / "security.md"
 TEST = re.compile(r"`((?:packages/firelite/)?tests/[\w/]+\.py(?:::\w+)?)`")
 
 
@@ -29,7 +29,7 @@ def main() -> int:
     last = done.stdout.strip().rpartition("\n")[2]
     if done.returncode:
         sys.stdout.write(done.stdout + done.stderr)
-    sys.stdout.write(f"attacks of {len(attacks())} tests in docs/security.md: {last}\n")
+    sys.stdout.write(f"attacks of {len(attacks())} tests in docs/explanation/security.md: {last}\n")
     return done.returncode
 
 

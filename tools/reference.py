@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import commands
 import events
+import fields
 import housemap
 
 from fireswarm.api.application import make_application
@@ -28,7 +30,7 @@ BLOCK = re.compile(r"(<!-- generated: ([\w.-]+) -->\n).*?(\n<!-- end -->)", re.D
 
 def documents() -> Iterator[tuple[Path, str]]:
     """Yield every page with a generated block, and its text with current blocks."""
-    for path in sorted(DOCS.glob("*.md")):
+    for path in sorted(DOCS.rglob("*.md")):
         text = path.read_text(encoding="utf-8")
         if BLOCK.search(text):
             yield path, BLOCK.sub(lambda found: f"{found[1]}{BLOCKS[found[2]]()}{found[3]}", text)
@@ -125,4 +127,6 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "endpoints": _endpoints,
     "rooms": housemap.room_table,
     "files": housemap.file_tables,
+    "fields.parts": fields.part_tables,
+    **{f"fields.{model.__name__}": partial(fields.table, model) for model in fields.DOCUMENTS},
 }

@@ -38,7 +38,7 @@ AnyTask = Submitted | Task | str
 
 @dataclass(frozen=True, slots=True)
 class TaskEvent:
-    """One event of a run. ``payload`` is JSON; docs/observability.md lists the types."""
+    """One event of a run. ``payload`` is JSON; docs/reference/observability.md lists the types."""
 
     task_id: str
     run_id: str

@@ -1,4 +1,4 @@
-"""Every example of docs/commands.md runs, in one folder; long-running ones are started, checked and stopped."""
+"""Every example of docs/reference/commands.md runs, in one folder; long-running ones are started and stopped."""
 
 from __future__ import annotations
 
@@ -258,8 +258,8 @@ def test_long_running_example_reports_its_start_and_stops_on_sigint(folder: Path
 
 
 def shown_run() -> tuple[str, list[str]]:
-    """Return the script of docs/getting-started.md and the event types of the run that the page shows."""
-    page = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
+    """Return the script of docs/tutorials/first-agent.md and the event types of the run that the page shows."""
+    page = (ROOT / "docs" / "tutorials" / "first-agent.md").read_text(encoding="utf-8")
     [script] = re.findall(r"^`answers\.json`:\n\n```json\n(.*?)^```$", page, re.M | re.S)
     shown = page.split("$ agent run ", 1)[1].split("```", 1)[0]
     return script, re.findall(r"^\d\d:\d\d:\d\d [0-9a-f]{8} .{2} \S+ +(\w+)", shown, re.M)
@@ -270,7 +270,7 @@ def events(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(event.event_type.value, dict(event.payload)) for event in read_events(log.parent)]
 
 
-def test_first_agent_run_matches_the_getting_started_page(folder: Path) -> None:
+def test_first_agent_run_matches_the_tutorial(folder: Path) -> None:
     script, kinds = shown_run()
     (folder / "answers.json").write_text(script)
     ended = run(folder, "agent run 'what is still to be done in notes?' --script answers.json")

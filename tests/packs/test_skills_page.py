@@ -1,4 +1,4 @@
-"""docs/skills.md: its example passes the check, its commands run, and its figures match the code."""
+"""docs/how-to/skills.md: its example passes the check, its commands run, and its figures match the code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fireswarm.skills.packs.discovery import DiscoveryLimits
 from fireswarm.skills.routing.router import MIN_SCORE
 from tests.support.packs import REPOSITORY
 
-PAGE = (REPOSITORY / "docs" / "skills.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "how-to" / "skills.md").read_text(encoding="utf-8")
 FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)
 COMMANDS = [line for language, code in FENCES if language == "console" for line in code.splitlines()]
 SCRIPTS = re.findall(r"`(python skills/[^`]+)`", PAGE)

@@ -22,12 +22,12 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 PUBLIC = ("fireswarm", "fireswarm.testing")
 
 
 def blocks(name: str, language: str = "python") -> list[str]:
-    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "tutorials" / name).read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
 
 
@@ -96,7 +96,7 @@ def test_example_tests_of_the_page_pass_with_the_installed_plugin(tmp_path: Path
     assert "2 passed" in done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_page_imports_public_names_only(page: Path) -> None:
     imports = re.findall(
         r"^\s*(?:from (fireswarm[\w.]*) import|import (fireswarm[\w.]*))", page.read_text("utf-8"), re.M

@@ -1,15 +1,13 @@
-"""The documents match the code: named things exist, existing things are documented, and the examples run."""
+"""The documents match the code: named things exist, and existing things are documented."""
 
 from __future__ import annotations
 
 import re
-import textwrap
-from collections.abc import Callable, Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anyio
-import pytest
 from pydantic import BaseModel
 from tools.events import EVENTS
 from typer.main import get_command
@@ -21,7 +19,6 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.errors import FireswarmError
-from fireswarm.llm.providers.scripted import load_script
 from fireswarm.runs.steps import (
     STEP_FAILED,
     STEP_FINISHED,
@@ -33,24 +30,19 @@ from fireswarm.runs.steps import (
 from fireswarm.settings import CONFIG_FILE, ENVIRONMENT, STORE_TOKEN, Settings, load_settings
 from fireswarm.settings.sample import keys
 from fireswarm.settings.trust import VARIABLE
-from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.records.policy import HandoffPolicy
-from fireswarm.swarm.roles.card import load_roles
+from tests.support.pages import DOCS, FENCE, README, ROOT, anchors, console_lines, read, rows, spans
 
-ROOT = Path(__file__).resolve().parents[2]
-README = ROOT / "README.md"
-DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "fireswarm"
-PAGES = [README, ROOT / "CHANGELOG.md", ROOT / "packages" / "firelite" / "README.md", *sorted(DOCS.rglob("*.md"))]
+CONTRIBUTING, FIRELITE = ROOT / "CONTRIBUTING.md", ROOT / "packages" / "firelite" / "README.md"
+PAGES = [README, ROOT / "CHANGELOG.md", CONTRIBUTING, FIRELITE, *sorted(DOCS.rglob("*.md"))]
+CONFIGURATION, OBSERVABILITY = DOCS / "reference" / "configuration.md", DOCS / "reference" / "observability.md"
 
 NO_SYSTEM_PACKAGES, FOLDER_OF_TASKS = "FIRESWARM_NO_SYSTEM_PACKAGES", "FIRESWARM_FOLDER"
 """Variables that set-up and compose.yaml read, not fireswarm itself."""
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
-SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 CALL = re.compile(r"(?<![\w./-])(swarm|agent)(?![\w./-])((?: +--?[\w-]+)*)((?: +[a-z]+)*)([^|&;#]*)")
 OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
-NAMED_FILE = re.compile(r"^`((?:roles|skills)/[^`]+)`:\n\n```\w+\n(.*?)^```$", re.M | re.S)
 
 
 class Call(NamedTuple):
@@ -64,39 +56,12 @@ class Call(NamedTuple):
     options: tuple[str, ...]
 
 
-def read(page: Path) -> str:
-    return page.read_text(encoding="utf-8")
-
-
-def spans(page: Path) -> list[str]:
-    return [" ".join(span.split()) for span in SPAN.findall(FENCE.sub("", read(page)))]
-
-
-def console_lines(page: Path) -> list[str]:
-    shown = [code for language, code in FENCE.findall(read(page)) if language == "console"]
-    return [line.split(" # ")[0] for code in shown for line in code.splitlines()]
-
-
 def calls() -> Iterator[Call]:
     for page in PAGES:
         for text in [*spans(page), *console_lines(page)]:
             for program, before, words, rest in CALL.findall(text):
                 options = tuple(OPTION.findall(rest))
                 yield Call(page.name, text, program, tuple(before.split()), tuple(words.split()), options)
-
-
-def rows(page: Path, heading: str) -> list[list[str]]:
-    """Return the cells of the first table below *heading*, without its two header lines."""
-    text = read(page)
-    assert f"\n{heading}\n" in text, f"{page.name} has no heading {heading!r}"
-    lines = text.split(f"\n{heading}\n", 1)[1].splitlines()
-    table: list[list[str]] = []
-    for line in lines:
-        if line.startswith("|"):
-            table.append([cell.strip() for cell in line.strip("|").split(" | ")])
-        elif table:
-            break
-    return table[2:]
 
 
 def bare(cell: str) -> str:
@@ -194,7 +159,7 @@ def test_every_command_is_documented() -> None:
 
 
 def test_every_key_of_swarm_yaml_is_documented_with_its_default() -> None:
-    page = DOCS / "configuration.md"
+    page = CONFIGURATION
     table = {
         bare(row[0]): bare(row[1]) for heading in ("## swarm.yaml", "## agent.yaml") for row in rows(page, heading)
     }
@@ -202,7 +167,7 @@ def test_every_key_of_swarm_yaml_is_documented_with_its_default() -> None:
 
 
 def test_every_environment_variable_is_documented_with_its_key_and_default() -> None:
-    table = {bare(row[0]): (bare(row[1]), bare(row[2])) for row in rows(DOCS / "configuration.md", "## Environment")}
+    table = {bare(row[0]): (bare(row[1]), bare(row[2])) for row in rows(CONFIGURATION, "## Environment")}
     defaults = {key.name: key.default for key in keys(Settings)}
     named = {name: ".".join(parts) for name, parts in ENVIRONMENT.items()}
     assert table == {name: (key, defaults[key]) for name, key in named.items()}
@@ -230,14 +195,14 @@ def test_emulator_variable_selects_the_documented_store(tmp_path: Path) -> None:
 
 
 def test_example_of_swarm_yaml_can_be_loaded(tmp_path: Path) -> None:
-    [example] = [code for language, code in FENCE.findall(read(DOCS / "configuration.md")) if language == "yaml"]
+    [example] = [code for language, code in FENCE.findall(read(CONFIGURATION)) if language == "yaml"]
     (tmp_path / CONFIG_FILE).write_text(example)
     settings = load_settings(tmp_path, environment={})
     assert (settings.session, settings.leases.lease_seconds, settings.worker.concurrency) == ("nightly", 30, 2)
 
 
 def test_every_key_of_a_role_card_is_documented() -> None:
-    documented = {bare(row[0]): bare(row[1]) for row in rows(DOCS / "configuration.md", "## roles/NAME/ROLE.md")}
+    documented = {bare(row[0]): bare(row[1]) for row in rows(CONFIGURATION, "## roles/NAME/ROLE.md")}
     fields = dict(leaves(RoleCard))
     del fields["prompt"]
     assert set(documented) == set(fields)
@@ -247,7 +212,7 @@ def test_every_key_of_a_role_card_is_documented() -> None:
 
 
 def test_every_key_of_the_policy_is_documented_with_its_default() -> None:
-    documented = {bare(row[0]): bare(row[1]) for row in rows(DOCS / "configuration.md", "## mailbox/policy.yaml")}
+    documented = {bare(row[0]): bare(row[1]) for row in rows(CONFIGURATION, "## mailbox/policy.yaml")}
     assert documented == {key: shown(default) for key, default in leaves(HandoffPolicy)}
 
 
@@ -255,7 +220,7 @@ def test_every_key_of_the_policy_is_documented_with_its_default() -> None:
 
 
 def test_every_status_reason_is_documented() -> None:
-    text = read(DOCS / "architecture.md")
+    text = read(DOCS / "reference" / "documents.md")
     table = text.split("| `status_reason` | meaning |", 1)[1].split("\n\n", 1)[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.M)) == set(StatusReason)
 
@@ -266,7 +231,7 @@ def error_codes(kind: type[FireswarmError] = FireswarmError) -> set[str]:
 
 
 def test_every_error_code_has_a_remedy() -> None:
-    documented = {bare(row[0]) for row in rows(DOCS / "troubleshooting.md", "## Errors")}
+    documented = {bare(row[0]) for row in rows(DOCS / "how-to" / "troubleshooting.md", "## Errors")}
     assert documented == error_codes()
 
 
@@ -277,20 +242,22 @@ def noted_events(files: Mapping[Path, str] | None = None) -> set[str]:
 
 
 def test_every_event_type_and_journal_event_is_documented() -> None:
-    text = read(DOCS / "observability.md")
+    text = read(OBSERVABILITY)
     assert set(EVENTS) == set(EventType)
     assert all(about.when and about.payload for about in EVENTS.values())
-    assert [bare(row[0]) for row in rows(DOCS / "observability.md", "## Events")] == list(EventType)
+    assert [bare(row[0]) for row in rows(OBSERVABILITY, "## Events")] == list(EventType)
     for kind in {STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, STEP_REDONE, STEP_SKIPPED, *noted_events()}:
         assert f"| `{kind}` |" in text, kind
 
 
+def test_classes_that_the_glossary_names_exist() -> None:
+    named = {span for span in spans(DOCS / "reference" / "glossary.md") if re.fullmatch(r"(?:[A-Z][a-z]+)+", span)}
+    defined = {name for path in SOURCE.rglob("*.py") for name in re.findall(r"^class (\w+)", read(path), re.M)}
+    assert {"Swarm", "Grant", "Snooze"} <= named
+    assert named - defined == set()
+
+
 # ── links ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", read(page)), re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_every_relative_link_has_a_target() -> None:
@@ -308,9 +275,21 @@ def test_every_relative_link_has_a_target() -> None:
     assert not faults, "\n".join(faults)
 
 
-def test_the_readme_links_to_every_page() -> None:
-    linked = set(re.findall(r"\]\((docs/[^)#\s]+)", read(README)))
-    assert {f"docs/{page.name}" for page in DOCS.glob("*.md")} <= linked
+def test_readme_and_the_index_of_a_kind_link_to_every_page() -> None:
+    for kind in ("tutorials", "how-to", "reference", "explanation"):
+        pages = {page.name for page in (DOCS / kind).glob("*.md")}
+        from_readme = re.findall(rf"\]\(docs/{kind}/([^)#\s/]+)\)", read(README))
+        from_index = re.findall(r"^\| \[[^]]+\]\(([^)#\s/]+)\)", read(DOCS / kind / "index.md"), re.M)
+        assert pages == set(from_readme)
+        assert pages - {"index.md"} == set(from_index)
+        assert f"]({kind}/index.md)" in read(DOCS / "index.md")
+
+
+def test_each_page_is_of_one_kind() -> None:
+    assert {page.name for page in DOCS.glob("*.md")} == {"index.md"}
+    assert {page.name for page in DOCS.iterdir() if page.is_dir()} == {
+        "adr", "explanation", "how-to", "pictures", "reference", "screens", "start", "tutorials",
+    }  # fmt: skip
 
 
 def test_pages_show_no_local_machine_paths() -> None:
@@ -322,79 +301,29 @@ def test_pages_show_no_local_machine_paths() -> None:
     assert found == []
 
 
-# ── the example ───────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Write the role and the skill of the README to a new folder and make it the current one."""
-    files = NAMED_FILE.findall(read(README))
-    for name, content in files:
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_text(content)
-    assert len(files) == 3
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def python_block(page: Path, containing: str) -> dict[str, Any]:
-    """Execute the one Python block of a page that holds *containing*; returns its names."""
-    [code] = [code for language, code in FENCE.findall(read(page)) if language == "python" and containing in code]
-    names: dict[str, Any] = {"Path": Path}
-    exec(compile(textwrap.dedent(code), f"{page.name}: {containing}", "exec", dont_inherit=True), names)
-    return names
-
-
-def test_role_and_skill_of_the_readme_can_be_loaded(example: Path) -> None:
-    catalog = load_catalog([example / "skills"])
-    roles = load_roles(example / "roles")
-    assert (list(catalog.skills), catalog.left_out) == (["count-words"], ())
-    assert (list(roles), roles["librarian"].skills) == (["librarian"], ("count-words",))
-    assert catalog.get("count-words").entry == Path("scripts/skill.py")
-
-
-def test_skill_test_of_the_testing_page_passes(example: Path) -> None:
-    names = python_block(DOCS / "testing.md", "def test_it_counts")
-    test: Callable[[Path], None] = names["test_it_counts"]
-    test(example)
-    assert (example / "words.txt").read_text() == "3\n"
-
-
-def test_worker_example_of_the_testing_page_runs(example: Path) -> None:
-    note = example / "note.txt"
-    note.write_text("one two three four five\n")
-    work = python_block(DOCS / "testing.md", "async def work")["work"]
-    assert anyio.run(work, example, note) == "note.txt has 5 words"
-
-
-# ── the scripted model of the testing page ────────────────────────────────────────────────────────────
-
-
-def named_file(page: Path, name: str, folder: Path) -> Path:
-    """Write the file that a page shows under its name."""
-    [content] = re.findall(rf"^`{re.escape(name)}`:\n\n```\w+\n(.*?)^```$", read(page), re.M | re.S)
-    (folder / name).write_text(content)
-    return folder / name
-
-
-def test_scripted_role_example_of_the_testing_page_runs(example: Path) -> None:
-    note = example / "note.txt"
-    note.write_text("one two three\n")
-    named_file(DOCS / "testing.md", "answers.py", example)
-    work = python_block(DOCS / "testing.md", "async def think_and_work")["think_and_work"]
-    assert anyio.run(work, example, note) == "Counted: note.txt has 3 words"
-
-
-def test_agent_example_of_the_testing_page_runs(example: Path) -> None:
-    note = example / "note.txt"
-    note.write_text("one two\n")
-    script = load_script(f"{named_file(DOCS / 'testing.md', 'answers.py', example).name}:answer", example)
-    run = python_block(DOCS / "testing.md", "async def run_the_skill")["run_the_skill"]
-    assert anyio.run(run, example, note, script) == ("Counted: note.txt has 2 words", ["ok"])
-
-
 def test_testing_page_names_every_folder_of_tests() -> None:
-    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    page = read(DOCS / "how-to" / "testing.md")
     folders = {f"{path.parent.name}/{path.name}/" for path in (ROOT / "tests").iterdir() if any(path.glob("*.py"))}
     assert {folder for folder in folders if f"`{folder}`" not in page} == set()
+
+
+# ── releases ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_changelog_begins_with_the_version_and_upgrading_has_it() -> None:
+    changelog = read(ROOT / "CHANGELOG.md")
+    [first, *_] = re.findall(r"^## (\S+)", changelog, re.M)
+    assert first == tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["version"]
+    minor = first.rpartition(".")[0]
+    assert re.search(rf"^## From \S+ to {re.escape(minor)}$", read(DOCS / "how-to" / "upgrading.md"), re.M)
+
+
+def test_notes_of_the_version_are_read_in_two_minutes() -> None:
+    notes = read(ROOT / "CHANGELOG.md").split("### In two minutes", 1)[1].split("\n### ", 1)[0]
+    assert 100 < len(notes.split()) < 2 * 200  # 200 words a minute
+
+
+def test_version_is_written_once() -> None:
+    version = tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["version"]
+    sources = {path: read(path) for path in SOURCE.rglob("*.py")}
+    assert [path.name for path, text in sources.items() if f'"{version}"' in text] == []

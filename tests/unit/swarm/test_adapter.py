@@ -253,7 +253,7 @@ def test_contradictory_contract_is_refused() -> None:
 
 
 def test_documented_states_match_the_contract() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "conversations.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "how-to" / "conversations.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     for state, row in STATES.items():
         cells = [f"`{state.value}`", "yes" if row.terminal else "no", "yes" if row.resumable else "no", row.meaning]

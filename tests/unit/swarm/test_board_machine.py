@@ -1,7 +1,7 @@
 """The board under random histories: submits, claims, renewals, expiries, stale settles, cancels, crashes.
 
-After every step the stored documents have to satisfy the invariants of ``docs/architecture.md``, regardless of
-the order of steps. Time is virtual, so a history covers hours of leases in milliseconds.
+After every step the stored documents have to satisfy the invariants of ``docs/explanation/architecture.md``, regardless
+of the order of steps. Time is virtual, so a history covers hours of leases in milliseconds.
 """
 
 from __future__ import annotations

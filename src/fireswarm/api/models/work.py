@@ -259,7 +259,7 @@ class EventOut(ResponseModel):
     """An event of a run."""
 
     ts: datetime = documented("time of the event", MOMENT)
-    type: str = documented("event type; docs/observability.md lists them", "step_finished")
+    type: str = documented("event type; docs/reference/observability.md lists them", "step_finished")
     payload: dict[str, Any] = documented("details of the event", {"step": "skill:noop"}, default_factory=dict)
 
 
