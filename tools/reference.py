@@ -21,7 +21,7 @@ from fireswarm.mind.states import TRANSITIONS
 from fireswarm.redaction import Redactor
 from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
 from fireswarm.settings.model_limits import MODEL_LIMITS, UNKNOWN
-from fireswarm.settings.providers import DEFAULT_MODELS
+from fireswarm.settings.providers import DEFAULTS
 from fireswarm.settings.sample import Key, keys
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -84,7 +84,8 @@ def _prices() -> str:
 
 
 def _models() -> str:
-    return _table(("provider", "model"), ((f"`{name}`", f"`{model}`") for name, model in DEFAULT_MODELS.items()))
+    models = {name: provider.default_model for name, provider in DEFAULTS.items()}
+    return _table(("provider", "model"), ((f"`{name}`", f"`{model}`") for name, model in models.items() if model))
 
 
 def _transitions() -> str:

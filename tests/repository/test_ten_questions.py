@@ -67,14 +67,12 @@ QUESTIONS = (
         (
             "`llm/providers/`",
             "`ChatModel`",
-            "`make_model` in `runs/model_adapters.py`",
-            "`DEFAULT_MODELS`",
+            "`settings/providers.py`",
             "`MODEL_LIMITS`",
         ),
         (
             ("contracts/ports.py", r"class ChatModel\("),
-            ("runs/model_adapters.py", r"def make_model\("),
-            ("settings/providers.py", r"DEFAULT_MODELS\b.*=[\s\S]*class Providers\("),
+            ("settings/providers.py", r"adapter: ClassVar\[str\][\s\S]*class Providers\("),
             ("settings/model_limits.py", r"MODEL_LIMITS\b.*="),
         ),
     ),

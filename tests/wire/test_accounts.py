@@ -162,7 +162,7 @@ async def test_token_server_that_is_away_is_tried_again(
 async def test_only_a_token_server_without_an_answer_is_transient(
     error: Exception, kind: type[Exception], lab: Lab
 ) -> None:
-    fault = google_access("gemini-vertex", PROJECT, LOCATION).fault_of(error)
+    fault = google_access(at(DEFAULTS, lab.served.url, "gemini-vertex").model, ENVIRONMENT).fault_of(error)
     assert type(fault) is kind
     assert len(str(fault)) < 1_000
 
@@ -205,7 +205,7 @@ async def test_credentials_file_that_is_none_is_reported_with_the_command(
     file.write_text(content)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     with pytest.raises((MissingApiKey, ConfigError), match="gcloud auth application-default login"):
-        google_access("gemini-vertex", None, "global")
+        google_access(load_agent_settings(None, {"model.provider": "gemini-vertex"}).model, {})
 
 
 async def test_credentials_without_a_project_ask_for_one(

@@ -126,7 +126,7 @@ async def close_model(mind: Mind) -> None:
 
 def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for commands: without variables named like credentials, but those that are passed on."""
-    named = set(settings.model.providers.key_variables)
+    named = settings.model.providers.key_variables
     return without_credentials(environment, named, settings.runtime.pass_environment)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,12 @@ from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.processes.startup import without_collector
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.agent import ModelSettings
-from fireswarm.settings.providers import PLACE, BedrockSettings, VertexSettings, key_variable
-
-LIBRARIES = {"openai": ("openai",), "anthropic-bedrock": ("boto3", "botocore")}
-"""Modules that a provider needs and that only an extra installs."""
-
-EXTRAS = {"openai": "openai", "anthropic-bedrock": "bedrock"}
 
 
 def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
     """Return the chosen provider's key, or "" if it needs none. Raises MissingApiKey with the variable's name."""
     provider = settings.model.provider
-    name = key_variable(settings.model.chosen)
+    name = settings.model.chosen.key_variable
     if name is None:
         return ""
     if not name:
@@ -49,95 +43,34 @@ def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, st
         if not model.script:
             raise ConfigError("model.provider is scripted: model.script must name a .json file or FILE.py:FUNCTION")
         return ScriptedModel(load_script(model.script, root), model.model_name)
-    check_installed(model.provider, sends=sends)
+    check_installed(model, sends=sends)
     key = key_for(settings, environment) if sends else "not sent"
     with without_collector():
-        match model.provider:
-            case "anthropic":
-                from fireswarm.llm.providers.anthropic import AnthropicModel
-
-                return AnthropicModel.direct(model.model_name, key, **_common(model))
-            case "gemini":
-                from fireswarm.llm.providers.gemini import GeminiModel
-
-                return GeminiModel(model.model_name, key, **_common(model))
-            case "openai":
-                from fireswarm.llm.providers.openai import OpenAiModel
-
-                return OpenAiModel(model.model_name, key or None, **_common(model))
-            case "anthropic-bedrock":
-                return _on_bedrock(model, environment, sends)
-            case "anthropic-vertex" | "gemini-vertex":
-                return _on_vertex(model, environment, sends)
+        return _load(model.chosen.adapter)(model, key, environment, sends)
 
 
-def check_installed(provider: str, *, sends: bool = True) -> None:
+def check_installed(model: ModelSettings, *, sends: bool = True) -> None:
     """Raise ConfigError with the command that installs what the provider needs."""
-    needed = LIBRARIES.get(provider, ()) if sends or provider == "openai" else ()
+    chosen = model.chosen
+    needed = chosen.modules if sends or not chosen.access else ()
     if missing := [module for module in needed if find_spec(module) is None]:
         raise ConfigError(
-            f"provider {provider} needs {' and '.join(missing)}: pip install 'fireswarm[{EXTRAS[provider]}]'"
+            f"provider {model.provider} needs {' and '.join(missing)}: pip install 'fireswarm[{chosen.extra}]'"
         )
-
-
-def vertex_place(settings: VertexSettings, environment: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the project, if one is named, and the location. Raises ConfigError for an invalid location."""
-    location = settings.location or environment.get("GOOGLE_CLOUD_LOCATION", "").strip() or "global"
-    if not re.fullmatch(PLACE, location):
-        raise ConfigError(f"GOOGLE_CLOUD_LOCATION is {location!r}: use the name of a location, such as europe-west1")
-    return settings.project or environment.get("GOOGLE_CLOUD_PROJECT", "").strip() or None, location
-
-
-def _common(model: ModelSettings) -> dict[str, Any]:
-    return {
-        "base_url": model.chosen.base_url,
-        "timeout_seconds": model.request_timeout_seconds,
-        "options": model.chosen.options,
-    }
-
-
-def _on_vertex(model: ModelSettings, environment: Mapping[str, str], sends: bool) -> ChatModel:
-    """Return Claude or Gemini on Vertex AI."""
-    from fireswarm.llm.providers.google_access import google_access
-
-    assert isinstance(model.chosen, VertexSettings)
-    project, location = vertex_place(model.chosen, environment)
-    access = google_access(model.provider, project, location, sends=sends)
-    if model.provider == "gemini-vertex":
-        from fireswarm.llm.providers.gemini import GeminiModel
-
-        return GeminiModel(model.model_name, None, access=access, **_common(model))
-    from fireswarm.llm.providers.anthropic_platforms import claude_on_vertex
-
-    return claude_on_vertex(model.model_name, access, **_common(model))
-
-
-def _on_bedrock(model: ModelSettings, environment: Mapping[str, str], sends: bool) -> ChatModel:
-    """Return Claude on Amazon Bedrock."""
-    from fireswarm.llm.providers.anthropic_platforms import claude_on_bedrock
-
-    assert isinstance(model.chosen, BedrockSettings)
-    bearer = environment.get("AWS_BEARER_TOKEN_BEDROCK", "").strip() or None
-    return claude_on_bedrock(model.model_name, model.chosen.region, bearer, sends=sends, **_common(model))
 
 
 def describe_access(settings: AgentSettings, environment: Mapping[str, str]) -> str:
     """Return how the chosen model is reached. Raises MissingApiKey or ConfigError with what is missing."""
     model, chosen = settings.model, settings.model.chosen
-    check_installed(model.provider)
+    check_installed(model)
     where = f" at {chosen.base_url}" if chosen.base_url else ""
-    if isinstance(chosen, VertexSettings):
-        from fireswarm.llm.providers.google_access import google_access
-
-        access = google_access(model.provider, *vertex_place(chosen, environment))
-        kind = type(access.credentials).__module__.removeprefix("google.")
-        return f"Google credentials ({kind}), project {access.project}, location {access.location}{where}"
-    if isinstance(chosen, BedrockSettings):
-        from fireswarm.llm.providers.aws_access import find_region
-
-        bearer = bool(environment.get("AWS_BEARER_TOKEN_BEDROCK"))
-        region = find_region(model.provider, chosen.region, signs=not bearer)
-        return f"{'AWS_BEARER_TOKEN_BEDROCK' if bearer else 'AWS credentials'}, region {region}{where}"
+    if chosen.access:
+        return f"{_load(chosen.access)(model, environment)}{where}"
     key_for(settings, environment)
-    name = key_variable(chosen)
-    return (f"key in {name}" if name else "no key") + where
+    return (f"key in {chosen.key_variable}" if chosen.key_variable else "no key") + where
+
+
+def _load(place: str) -> Callable[..., Any]:
+    """Return the function that ``module:function`` names below the providers."""
+    module, _, function = place.partition(":")
+    return getattr(import_module(f"fireswarm.llm.providers.{module}"), function)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from fireswarm.contracts.section import SettingsSection
 from fireswarm.contracts.skills.permissions import Rules
 from fireswarm.settings.model_limits import Price, limits_of
-from fireswarm.settings.providers import ProviderName, Providers, ProviderSettings, default_model
+from fireswarm.settings.providers import ProviderName, Providers, ProviderSettings
 
 
 class ModelSettings(SettingsSection):
@@ -52,7 +52,7 @@ class ModelSettings(SettingsSection):
     @property
     def model_name(self) -> str:
         """Name of the model."""
-        return self.name or default_model(self.provider)
+        return self.name or self.chosen.default_model
 
     @property
     def chosen(self) -> ProviderSettings:

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
 from fireswarm.contracts.section import SettingsSection
-
-ProviderName = Literal[
-    "anthropic", "anthropic-vertex", "anthropic-bedrock", "gemini", "gemini-vertex", "openai", "scripted"
-]
-"""A provider is an API that serves models: the same model at another provider has other credentials and limits."""
-
-DEFAULT_MODELS: dict[str, str] = {
-    "anthropic": "claude-sonnet-5-5",
-    "anthropic-vertex": "claude-sonnet-5-5",
-    "gemini": "gemini-3.8-flash",
-    "gemini-vertex": "gemini-3.8-flash",
-    "scripted": "scripted",
-}
-"""Models used if ``model.name`` is not set: current in the SDKs of this version (2026-11). The others have none, since
-their names depend on the endpoint or on the region."""
-
-ACCOUNT_PROVIDERS = frozenset({"anthropic-vertex", "gemini-vertex", "anthropic-bedrock"})
-"""Providers that are paid by the account of the machine or of the user, without a key of their own."""
 
 PLACE = r"^[a-z0-9][a-z0-9-]{0,62}$"
 """A location or region is part of the address that gets the credentials, so it holds no dots and no slashes."""
@@ -33,7 +15,23 @@ PROJECT = r"^[a-z0-9][a-z0-9.:-]{0,99}$"
 
 
 class ProviderSettings(SettingsSection):
-    """Settings of one provider."""
+    """Settings of one provider, and what the program knows of it.
+
+    ``adapter`` is ``module:function`` below ``fireswarm.llm.providers``: the function takes the settings of the model,
+    the key, the environment and ``sends``, and returns the model. ``access`` is such a function for a provider that is
+    paid by the account of the machine or of the user, without a key: it takes the settings of the model and the
+    environment, and describes the account. ``modules`` are those that only the ``extra`` installs.
+    """
+
+    adapter: ClassVar[str] = ""
+    access: ClassVar[str] = ""
+    default_model: ClassVar[str] = ""
+    """Model if ``model.name`` is not set: current in the SDKs of this version (2026-11). It is empty if the names of
+    models depend on the endpoint or on the region."""
+    usual_key: ClassVar[str] = ""
+    """Variable of the API key if no other is named."""
+    modules: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
 
     base_url: str | None = Field(default=None, description="base URL of the API, such as a gateway's")
     requests_per_minute: int | None = Field(
@@ -46,21 +44,46 @@ class ProviderSettings(SettingsSection):
         default_factory=dict, description="passed through to the provider: thinking, effort, temperature, ..."
     )
 
+    @property
+    def key_variable(self) -> str | None:
+        """Name of the variable with the key, or None if the provider needs no key. An empty name is a fault."""
+        return None
+
 
 class AnthropicSettings(ProviderSettings):
     """Claude at Anthropic. The key is never in a file: ``api_key_env`` names its variable."""
 
-    api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable that holds the API key")
+    adapter = "anthropic:open_model"
+    default_model = "claude-sonnet-5-5"
+    usual_key = "ANTHROPIC_API_KEY"
+
+    api_key_env: str = Field(default=usual_key, description="environment variable that holds the API key")
+
+    @property
+    def key_variable(self) -> str:
+        """Name of the variable with the key."""
+        return self.api_key_env
 
 
 class GeminiSettings(ProviderSettings):
     """Gemini at Google, by a key."""
 
-    api_key_env: str = Field(default="GEMINI_API_KEY", description="environment variable that holds the API key")
+    adapter = "gemini:open_model"
+    default_model = "gemini-3.8-flash"
+    usual_key = "GEMINI_API_KEY"
+
+    api_key_env: str = Field(default=usual_key, description="environment variable that holds the API key")
+
+    @property
+    def key_variable(self) -> str:
+        """Name of the variable with the key."""
+        return self.api_key_env
 
 
 class VertexSettings(ProviderSettings):
     """A model on Vertex AI, by Application Default Credentials."""
+
+    access = "google_access:describe_access"
 
     project: str | None = Field(
         default=None,
@@ -72,8 +95,27 @@ class VertexSettings(ProviderSettings):
     )
 
 
+class ClaudeOnVertexSettings(VertexSettings):
+    """Claude on Vertex AI."""
+
+    adapter = "anthropic_platforms:open_on_vertex"
+    default_model = AnthropicSettings.default_model
+
+
+class GeminiOnVertexSettings(VertexSettings):
+    """Gemini on Vertex AI."""
+
+    adapter = "gemini:open_on_vertex"
+    default_model = GeminiSettings.default_model
+
+
 class BedrockSettings(ProviderSettings):
     """Claude on Amazon Bedrock, by the credentials that AWS's own tools use."""
+
+    adapter = "anthropic_platforms:open_on_bedrock"
+    access = "aws_access:describe_access"
+    modules = ("boto3", "botocore")
+    extra = "bedrock"
 
     region: str | None = Field(
         default=None, pattern=PLACE, description="AWS region; default: AWS_REGION, else the profile's"
@@ -82,6 +124,11 @@ class BedrockSettings(ProviderSettings):
 
 class OpenAiSettings(ProviderSettings):
     """OpenAI, or any endpoint with its chat completions: Ollama, vLLM, OpenRouter, a gateway."""
+
+    adapter = "openai:open_model"
+    usual_key = "OPENAI_API_KEY"
+    modules = ("openai",)
+    extra = "openai"
 
     base_url: str | None = Field(
         default=None, description="base URL of the endpoint, such as http://127.0.0.1:11434/v1; default: OpenAI's"
@@ -94,39 +141,46 @@ class OpenAiSettings(ProviderSettings):
     @property
     def key_variable(self) -> str | None:
         """Name of the key's variable, or None if no key is sent: OpenAI's key goes to no other endpoint by itself."""
-        return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")
+        return self.api_key_env or (None if self.base_url else self.usual_key)
 
 
 class Providers(SettingsSection):
-    """Settings by provider, under the provider's name."""
+    """Settings by provider, under the provider's name.
+
+    A provider is an API that serves models: the same model at another provider has other credentials and limits.
+    """
 
     model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True)
 
     anthropic: AnthropicSettings = AnthropicSettings()
-    anthropic_vertex: VertexSettings = VertexSettings()
+    anthropic_vertex: ClaudeOnVertexSettings = ClaudeOnVertexSettings()
     anthropic_bedrock: BedrockSettings = BedrockSettings()
     gemini: GeminiSettings = GeminiSettings()
-    gemini_vertex: VertexSettings = VertexSettings()
+    gemini_vertex: GeminiOnVertexSettings = GeminiOnVertexSettings()
     openai: OpenAiSettings = OpenAiSettings()
 
     def of(self, provider: str) -> ProviderSettings:
-        """Return the settings of the provider with this name; ``scripted`` has none."""
-        return ProviderSettings() if provider == "scripted" else getattr(self, provider.replace("-", "_"))
+        """Return the settings of the provider with this name."""
+        return SCRIPTED if provider == "scripted" else getattr(self, provider.replace("-", "_"))
 
     @property
-    def key_variables(self) -> tuple[str, ...]:
+    def key_variables(self) -> frozenset[str]:
         """Names of all variables that hold keys."""
-        named = (self.anthropic.api_key_env, self.gemini.api_key_env, self.openai.api_key_env, "OPENAI_API_KEY")
-        return tuple(name for name in named if name)
+        known: list[ProviderSettings] = [getattr(self, name) for name in Providers.model_fields]
+        return frozenset(name for each in known for name in (each.key_variable, each.usual_key) if name)
 
 
-def key_variable(settings: ProviderSettings) -> str | None:
-    """Return the name of the variable with the key, or None if the provider needs no key. An empty name is a fault."""
-    if isinstance(settings, OpenAiSettings):
-        return settings.key_variable
-    return settings.api_key_env if isinstance(settings, (AnthropicSettings, GeminiSettings)) else None
+class ScriptedSettings(ProviderSettings):
+    """Answers from a file."""
+
+    default_model = "scripted"
 
 
-def default_model(provider: str) -> str:
-    """Return the model of a provider if none is named, or "" if one must be."""
-    return DEFAULT_MODELS.get(provider, "")
+SCRIPTED = ScriptedSettings()
+DEFAULTS = {name.replace("_", "-"): Providers().of(name) for name in Providers.model_fields}
+"""The settings of each provider without configuration, by its name in files."""
+
+if TYPE_CHECKING:
+    ProviderName = str
+else:
+    ProviderName = Literal[(*DEFAULTS, "scripted")]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from fireswarm.errors import ConfigError
-from fireswarm.settings.providers import ACCOUNT_PROVIDERS
+from fireswarm.settings.providers import DEFAULTS
 
 GUARDED: dict[str, object] = {
     "model.script": None,
@@ -38,7 +38,7 @@ GUARDED: dict[str, object] = {
 STRICTER = {"permissions.default": ("ask", "deny")}
 """Further values that loosen nothing."""
 
-USUAL_KEYS = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY", "openai": "OPENAI_API_KEY"}
+USUAL_KEYS = {name: provider.usual_key for name, provider in DEFAULTS.items() if provider.usual_key}
 """Variables that an untrusted file may name for a provider's API key."""
 
 ADDRESSES = ("base_url", "project")
@@ -91,15 +91,16 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
         if key in flat and flat[key] not in (None, default, *STRICTER.get(key, ()))
     ]
     model = _section(values, "model")
-    if model.get("provider") in ACCOUNT_PROVIDERS:
+    provider = DEFAULTS.get(str(model.get("provider")))
+    if provider is not None and provider.access:  # paid by the account of the machine
         found.append("model.provider")
-    for provider, keys in _section(model, "providers").items():
+    for name, keys in _section(model, "providers").items():
         given = cast("Mapping[str, Any]", keys) if isinstance(keys, Mapping) else {}
-        found += [f"model.providers.{provider}.{key}" for key in ADDRESSES if given.get(key) is not None]
+        found += [f"model.providers.{name}.{key}" for key in ADDRESSES if given.get(key) is not None]
         if "http_options" in _section(given, "options"):  # Google's SDK reads a base URL from it
-            found.append(f"model.providers.{provider}.options")
-        if given.get("api_key_env") not in (None, USUAL_KEYS.get(provider)):
-            found.append(f"model.providers.{provider}.api_key_env")
+            found.append(f"model.providers.{name}.options")
+        if given.get("api_key_env") not in (None, USUAL_KEYS.get(name)):
+            found.append(f"model.providers.{name}.api_key_env")
     return [*found, *_starting_capabilities(values)]
 
 

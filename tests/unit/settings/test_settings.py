@@ -5,7 +5,6 @@ from __future__ import annotations
 import pwd
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import yaml
@@ -17,7 +16,7 @@ from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.runs.model_adapters import describe_access, key_for, make_model
 from fireswarm.settings import AgentSettings, Settings, find_agent_file, load_agent_settings, load_settings
 from fireswarm.settings.load import home_folder
-from fireswarm.settings.providers import ProviderName, ProviderSettings
+from fireswarm.settings.providers import DEFAULTS
 from fireswarm.settings.sample import keys, sample
 
 SEED = """
@@ -246,11 +245,11 @@ def test_provider_without_a_default_model_asks_for_its_name(provider: str) -> No
     assert load_agent_settings(None, {"model.provider": provider, "model.name": "m"}).model.model_name == "m"
 
 
-@pytest.mark.parametrize("provider", get_args(ProviderName))
+@pytest.mark.parametrize("provider", [*DEFAULTS, "scripted"])
 def test_each_provider_is_an_option_of_the_command_and_has_settings(provider: str) -> None:
     assert provider in PROVIDERS.split("|")
     model = load_agent_settings(None, {"model.provider": provider, "model.name": "m"}).model
-    assert (provider == "scripted") == (type(model.chosen) is ProviderSettings)
+    assert (provider == "scripted") == (not model.chosen.adapter)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,16 @@ from typing import Any
 
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.providers.faults import from_status
+from fireswarm.settings.agent import ModelSettings
+
+
+def connection(model: ModelSettings) -> dict[str, Any]:
+    """Return the arguments that the adapters of all providers take."""
+    return {
+        "base_url": model.chosen.base_url,
+        "timeout_seconds": model.request_timeout_seconds,
+        "options": model.chosen.options,
+    }
 
 
 class KeyAccess:

@@ -29,9 +29,10 @@ from fireswarm.contracts.llm.chat import (
 from fireswarm.contracts.llm.received import call_of, storable, without_surrogates
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.prompt import NO_ANSWER
-from fireswarm.llm.providers.access import KeyAccess
+from fireswarm.llm.providers.access import KeyAccess, connection
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, telling_broken, unreachable
 from fireswarm.llm.tokens import estimate_tokens
+from fireswarm.settings.agent import ModelSettings
 
 PROVIDER = "anthropic"
 DECISION_TOOL = "decide"
@@ -364,3 +365,8 @@ def _type_of(body: object) -> str:
         return ""
     inner = cast("dict[str, Any]", body).get("error")
     return str(cast("dict[str, Any]", inner).get("type", "")) if isinstance(inner, dict) else ""
+
+
+def open_model(model: ModelSettings, key: str, _environment: Mapping[str, str], _sends: bool) -> AnthropicModel:
+    """Return the configured model at Anthropic."""
+    return AnthropicModel.direct(model.model_name, key, **connection(model))

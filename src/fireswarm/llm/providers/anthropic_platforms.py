@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import httpx2
 from anthropic.lib.bedrock import AsyncAnthropicBedrock
@@ -11,48 +10,42 @@ from anthropic.lib.vertex import AsyncAnthropicVertex
 
 from fireswarm.llm.providers.access import KeyAccess
 from fireswarm.llm.providers.anthropic import AnthropicModel
-from fireswarm.llm.providers.google_access import GoogleAccess
+from fireswarm.llm.providers.google_access import google_access
+from fireswarm.settings.agent import ModelSettings
+from fireswarm.settings.providers import BedrockSettings
 
-BEDROCK = "anthropic-bedrock"
+BEARER = "AWS_BEARER_TOKEN_BEDROCK"
 SHOWN_REGION = "us-east-1"
 
 
-def claude_on_vertex(
-    name: str, access: GoogleAccess, *, base_url: str | None, timeout_seconds: float, options: Mapping[str, Any]
-) -> AnthropicModel:
-    """Return a Claude model on Vertex AI, by Application Default Credentials."""
+def open_on_vertex(model: ModelSettings, _key: str, environment: Mapping[str, str], sends: bool) -> AnthropicModel:
+    """Return the configured Claude model on Vertex AI, by Application Default Credentials."""
+    access = google_access(model, environment, sends=sends)
     client = AsyncAnthropicVertex(
         project_id=access.project,
         region=access.location,
         credentials=access.credentials,
-        base_url=base_url,
+        base_url=model.chosen.base_url,
         max_retries=0,
-        timeout=httpx2.Timeout(timeout_seconds),
+        timeout=httpx2.Timeout(model.request_timeout_seconds),
     )
-    return AnthropicModel(name, client, access, options=options)
+    return AnthropicModel(model.model_name, client, access, options=model.chosen.options)
 
 
-def claude_on_bedrock(
-    name: str,
-    region: str | None,
-    bearer: str | None = None,
-    *,
-    sends: bool = True,
-    base_url: str | None,
-    timeout_seconds: float,
-    options: Mapping[str, Any],
-) -> AnthropicModel:
-    """Return a Claude model on Bedrock: by a *bearer* token, else by AWS credentials, which sign each request."""
-    access = KeyAccess(BEDROCK)
+def open_on_bedrock(model: ModelSettings, _key: str, environment: Mapping[str, str], sends: bool) -> AnthropicModel:
+    """Return the configured Claude model on Bedrock: by a bearer token, else by AWS credentials."""
+    assert isinstance(model.chosen, BedrockSettings)
+    bearer = environment.get(BEARER, "").strip() or None
+    access, region = KeyAccess(model.provider), model.chosen.region
     if sends:
         from fireswarm.llm.providers.aws_access import AwsAccess, find_region
 
-        access, region = AwsAccess(BEDROCK), find_region(BEDROCK, region, signs=bearer is None)
+        access, region = AwsAccess(model.provider), find_region(model.provider, region, signs=bearer is None)
     client = AsyncAnthropicBedrock(
         aws_region=region or SHOWN_REGION,
         api_key=bearer,
-        base_url=base_url,
+        base_url=model.chosen.base_url,
         max_retries=0,
-        timeout=httpx2.Timeout(timeout_seconds),
+        timeout=httpx2.Timeout(model.request_timeout_seconds),
     )
-    return AnthropicModel(name, client, access, options=options)
+    return AnthropicModel(model.model_name, client, access, options=model.chosen.options)

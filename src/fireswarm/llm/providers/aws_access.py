@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import botocore.eventstream
 import botocore.exceptions
 import botocore.session
@@ -11,6 +13,8 @@ from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import ConfigError, MissingApiKey, ModelError, ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.access import KeyAccess
 from fireswarm.llm.providers.faults import misshapen
+from fireswarm.settings.agent import ModelSettings
+from fireswarm.settings.providers import BedrockSettings
 
 LOGIN = "run `aws sso login` or `aws configure`, or set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 _TRANSIENT = (
@@ -54,3 +58,11 @@ def find_region(provider: str, region: str | None, *, signs: bool) -> str:
     if signs and credentials is None:
         raise MissingApiKey(f"{provider} needs AWS credentials: {LOGIN}")
     return region
+
+
+def describe_access(model: ModelSettings, environment: Mapping[str, str]) -> str:
+    """Return the kind of credentials and the region. Raises ConfigError or MissingApiKey with what is missing."""
+    assert isinstance(model.chosen, BedrockSettings)
+    bearer = bool(environment.get("AWS_BEARER_TOKEN_BEDROCK"))
+    region = find_region(model.provider, model.chosen.region, signs=not bearer)
+    return f"{'AWS_BEARER_TOKEN_BEDROCK' if bearer else 'AWS credentials'}, region {region}"

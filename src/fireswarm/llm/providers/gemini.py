@@ -29,9 +29,10 @@ from fireswarm.contracts.llm.chat import (
 from fireswarm.contracts.llm.received import call_of, storable, without_surrogates
 from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.prompt import NO_ANSWER
-from fireswarm.llm.providers.access import KeyAccess
+from fireswarm.llm.providers.access import KeyAccess, connection
 from fireswarm.llm.providers.faults import MISSHAPEN, bad_options, cut_short, misshapen, telling_broken, unreachable
 from fireswarm.llm.tokens import estimate_tool, estimate_usage
+from fireswarm.settings.agent import ModelSettings
 
 if TYPE_CHECKING:
     from fireswarm.llm.providers.google_access import GoogleAccess
@@ -370,3 +371,16 @@ def _asked_pause(body: Any) -> dict[str, str]:
 
 def _list_of(value: Any, key: str) -> Any:
     return cast("dict[str, Any]", value).get(key) or () if isinstance(value, dict) else ()
+
+
+def open_model(model: ModelSettings, key: str, _environment: Mapping[str, str], _sends: bool) -> GeminiModel:
+    """Return the configured Gemini model, by a key."""
+    return GeminiModel(model.model_name, key, **connection(model))
+
+
+def open_on_vertex(model: ModelSettings, _key: str, environment: Mapping[str, str], sends: bool) -> GeminiModel:
+    """Return the configured Gemini model on Vertex AI, by Application Default Credentials."""
+    from fireswarm.llm.providers.google_access import google_access
+
+    access = google_access(model, environment, sends=sends)
+    return GeminiModel(model.model_name, None, access=access, **connection(model))

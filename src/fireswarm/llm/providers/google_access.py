@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -18,6 +19,8 @@ from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import ConfigError, MissingApiKey, ModelError, ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.access import KeyAccess
 from fireswarm.llm.providers.faults import MISSHAPEN
+from fireswarm.settings.agent import ModelSettings
+from fireswarm.settings.providers import PLACE, VertexSettings
 
 # Without credentials, google-auth looks for a machine of Google's, and would warn about each attempt.
 logging.getLogger("google.auth.compute_engine._metadata").setLevel(logging.ERROR)
@@ -88,11 +91,17 @@ class GoogleAccess(KeyAccess):
         return ModelRejected(f"{message} ({LOGIN})")
 
 
-def google_access(provider: str, project: str | None, location: str, *, sends: bool = True) -> GoogleAccess:
-    """Find the credentials. Raises MissingApiKey without any, and ConfigError without a project.
+def google_access(model: ModelSettings, environment: Mapping[str, str], *, sends: bool = True) -> GoogleAccess:
+    """Find the credentials. Raises MissingApiKey without any, and ConfigError without a project or a valid location.
 
     With ``sends`` False nothing is looked up: the access can show requests only.
     """
+    assert isinstance(model.chosen, VertexSettings)
+    provider, project = model.provider, model.chosen.project
+    project = project or environment.get("GOOGLE_CLOUD_PROJECT", "").strip() or None
+    location = model.chosen.location or environment.get("GOOGLE_CLOUD_LOCATION", "").strip() or "global"
+    if not re.fullmatch(PLACE, location):
+        raise ConfigError(f"GOOGLE_CLOUD_LOCATION is {location!r}: use the name of a location, such as europe-west1")
     if not sends:
         return GoogleAccess(provider, TokenCredentials(token="not sent"), project or "PROJECT", location)
     credentials, own_project = _default_credentials(provider)
@@ -124,3 +133,10 @@ def _is_transient(error: BaseException) -> bool:
         if error.__cause__ is None:
             return False
         error = error.__cause__
+
+
+def describe_access(model: ModelSettings, environment: Mapping[str, str]) -> str:
+    """Return the kind of credentials, the project and the location. Raises as `google_access` does."""
+    access = google_access(model, environment)
+    kind = type(access.credentials).__module__.removeprefix("google.")
+    return f"Google credentials ({kind}), project {access.project}, location {access.location}"

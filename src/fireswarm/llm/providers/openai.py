@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
 from fireswarm.errors import ModelError, ModelRejected
+from fireswarm.llm.providers.access import connection
 from fireswarm.llm.providers.faults import (
     MISSHAPEN,
     bad_options,
@@ -27,6 +28,7 @@ from fireswarm.llm.providers.faults import (
     unreachable,
 )
 from fireswarm.llm.providers.openai_wire import Gathered, response_of, text_of, usage_of, wire_messages
+from fireswarm.settings.agent import ModelSettings
 
 PROVIDER = "openai"
 OPENAI_URL = "https://api.openai.com/v1"
@@ -231,3 +233,8 @@ def _status_in(body: object) -> int:
     code = cast("dict[str, Any]", body).get("code") if isinstance(body, dict) else None
     number = int(code) if isinstance(code, (int, str)) and str(code).isdecimal() else 0
     return number if 400 <= number < 600 else 500
+
+
+def open_model(model: ModelSettings, key: str, _environment: Mapping[str, str], _sends: bool) -> OpenAiModel:
+    """Return the configured model at OpenAI, or at an endpoint that needs no key."""
+    return OpenAiModel(model.model_name, key or None, **connection(model))
