@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "fireswarm"
-PAGES = [README, ROOT / "CHANGELOG.md", ROOT / "packages" / "firelite" / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [README, ROOT / "CHANGELOG.md", *ROOT.glob("packages/*/README.md"), *sorted(DOCS.rglob("*.md"))]
 
 NO_SYSTEM_PACKAGES, FOLDER_OF_TASKS = "FIRESWARM_NO_SYSTEM_PACKAGES", "FIRESWARM_FOLDER"
 """Variables that set-up and compose.yaml read, not fireswarm itself."""
