@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -68,6 +69,19 @@ def test_half_a_line_typed_before_ctrl_c_is_kept(root: Path) -> None:
         terminal.type("at\n")
         terminal.expect("It returned ")
         terminal.expect("no, do that")
+
+
+def test_signal_at_a_question_stops_the_work_as_ctrl_c_does(root: Path) -> None:
+    with chat(root) as terminal:
+        terminal.type("ask me\n")
+        terminal.expect("which> ")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.expect("Stopped; what was done is kept.")
+        terminal.expect("> ")
+        terminal.type("\n")
+        terminal.expect("which> ")
+        terminal.type("this\n")
+        terminal.expect("It returned this")
 
 
 def test_exit_typed_during_the_work_leaves_after_the_answer(root: Path) -> None:

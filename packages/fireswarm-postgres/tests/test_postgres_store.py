@@ -1,12 +1,14 @@
-"""What only this store does: it is found by its name, and says what to do about the database."""
+"""What only this store does: it is found by its name, and says what to do about the database. Its wheel is whole."""
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 from fireswarm.cli.shared.options import console
 from fireswarm.cli.swarm.conversations import migrate
@@ -65,3 +67,15 @@ async def test_database_that_does_not_answer_is_unavailable(tmp_path: Path) -> N
     settings = settings_with(tmp_path, backend="postgres", database_url="postgresql://nobody@127.0.0.1:1/none")
     with pytest.raises(StoreUnavailable, match="the conversation database is unavailable"):
         await open_installed(settings, VirtualClock()).load("talk-1")
+
+
+def test_wheel_has_the_store_its_entry_point_types_and_the_license(tmp_path: Path) -> None:
+    project = Path(__file__).resolve().parents[1]
+    [built] = WheelBuilder(str(project)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(built) as wheel:
+        info = "fireswarm_postgres-0.1.0.dist-info"
+        entry_points = wheel.read(f"{info}/entry_points.txt").decode()
+        assert {"fireswarm_postgres/store.py", "fireswarm_postgres/py.typed", f"{info}/licenses/LICENSE"} <= set(
+            wheel.namelist()
+        )
+    assert "[fireswarm.conversation_stores]\npostgres = fireswarm_postgres.store:open_conversations" in entry_points
