@@ -1,6 +1,6 @@
 # A newcomer needs only `make demo` and `make test`; each first installs its requirements.
 PY := .venv/bin/python
-PROJECTS := pyproject.toml packages/firelite/pyproject.toml
+PROJECTS := pyproject.toml packages/firelite/pyproject.toml packages/fireswarm-postgres/pyproject.toml
 SETUP := tools/setup.sh tools/find.sh tools/uv.txt
 COVERED := $(addprefix fireswarm/,$(addprefix swarm/,board/* records/mailbox.py worker/loop.py worker/upkeep.py) \
 	mind/* llm/* capabilities/* processes/*) firelite/*

@@ -21,7 +21,7 @@ include_patterns = [
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    "packages/firelite/README.md",
+    "packages/*/README.md",
     "benchmarks/agent_tasks/README.md",
 ]
 """The folder of the sources is that of the repository, so that each link between pages is the same on a forge."""

@@ -24,7 +24,7 @@ PROPERTIES = frozenset({"property", "cached_property", "setter"})
 ALLOWED = frozenset({"documented", "feed", "embed", "need"})
 """Words in -ed that are verbs, and the helper ``documented``, which declares a field with its description."""
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = (ROOT / "src" / "fireswarm", ROOT / "packages" / "firelite" / "src" / "firelite")
+SOURCES = (ROOT / "src" / "fireswarm", *sorted(ROOT.glob("packages/*/src/*")))
 """The packages that are held to the gates, each by itself."""
 
 

@@ -7,18 +7,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRESWARM = ROOT / "src" / "fireswarm"
-FIRELITE = ROOT / "packages" / "firelite" / "src" / "firelite"
 
 
 def rooms() -> list[tuple[Path, str, str]]:
-    """Return the packages and the root's files with name and first line of the docstring: fireswarm's, then firelite's.
+    """Return the packages and the root's files with name and first line of the docstring: fireswarm's, then the others.
 
     Names of fireswarm's leave out ``fireswarm/``.
     """
     inside = [path for path in FIRESWARM.rglob("__init__.py") if path.parent != FIRESWARM]
     root = [path for path in FIRESWARM.glob("*.py") if path.name != "__init__.py"]
     rows: list[tuple[Path, str, str]] = []
-    for base, paths in ((FIRESWARM, [*inside, *root]), (FIRELITE.parent, list(FIRELITE.rglob("__init__.py")))):
+    others = [(source, list(source.rglob("__init__.py"))) for source in sorted(ROOT.glob("packages/*/src"))]
+    for base, paths in ((FIRESWARM, [*inside, *root]), *others):
         rows += sorted(((path, _name(path, base), _purpose(path)) for path in paths), key=lambda row: row[1])
     return rows
 

@@ -1,4 +1,4 @@
-"""Draw what commands print on a terminal as pictures for the documents: ``python tools/screens.py`` writes them all.
+"""Draw what commands print on a terminal as pictures for the documents: ``python -m tools.screens`` writes them all.
 
 The commands run for real, at a pseudoterminal, with recorded answers of a model. Ids and paths that differ from run to
 run are replaced by fixed ones, and so are counts that differ.
@@ -26,6 +26,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.text import Text
+from tools.terminal_lines import plain, settle
 
 ROOT = Path(__file__).resolve().parents[1]
 SCREENS = ROOT / "docs" / "screens"
@@ -87,7 +88,6 @@ _FIXED = (
     (re.compile(r"\b\d+\.\d s\b"), "4.0 s"),
 )
 _TASK_ID = re.compile(r"\b[0-9a-f]{8}\b")
-_EDITING = re.compile(r"\x1b\[\?2004[hl]|\x1b\[K|\x1b\[\?25[hl]")
 _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
@@ -171,8 +171,9 @@ def _at_terminal(command: list[str], typed: list[tuple[str, str]], width: int, f
     os.close(slave)
     content, answered, left, end = b"", 0, list(typed), time.monotonic() + SECONDS
     while time.monotonic() < end:
-        prompt = left[0][0].encode() if left else None
-        waits = SETTLED_SECONDS if prompt and content[answered:].endswith(prompt) else end - time.monotonic()
+        prompt = left[0][0] if left else ""
+        asks = prompt and len(content) > answered and plain(content.decode("utf-8", "replace")).endswith(prompt)
+        waits = SETTLED_SECONDS if asks else end - time.monotonic()
         if not select.select([master], [], [], waits)[0]:
             if not prompt:
                 break
@@ -186,7 +187,7 @@ def _at_terminal(command: list[str], typed: list[tuple[str, str]], width: int, f
     os.close(master)
     started.kill()
     started.wait()
-    return _EDITING.sub("", content.decode("utf-8", "replace")).replace("\r", "")
+    return settle(content.decode("utf-8", "replace"))
 
 
 def _environment(folder: Path) -> dict[str, str]:

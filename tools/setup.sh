@@ -126,7 +126,9 @@ fi
 end
 
 begin "firelite and fireswarm themselves"
-must "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation --editable packages/firelite --editable .
+set -- --editable packages/firelite --editable .
+[ "$kind" = run ] || set -- "$@" --editable packages/fireswarm-postgres # its psycopg is locked for development only
+must "$uv" pip install --python .venv/bin/python --no-deps --no-build-isolation "$@"
 end
 touch .venv/.ready-run
 [ "$kind" = run ] || touch .venv/.ready-dev

@@ -49,7 +49,7 @@ NAMES = {
     "skills.functions": ("FunctionSkill", "skill"),
     "skills.routing.fit": ("Fit", "measure_fit"),
     "skills.running.in_child": ("load_entry",),
-    "skills.text_files": ("LeftOut", "is_secret_file", "read_text", "walk_files"),
+    "skills.text_files": ("LeftOut", "is_secret_file", "read_artifact_object", "read_text", "walk_files"),
     "swarm.opening.stand_alone": ("create_agent_adapter",),
     "swarm.worker.loop": ("Worker",),
     "swarm.worker.role": ("RoleConfig",),

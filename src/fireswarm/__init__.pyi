@@ -63,6 +63,7 @@ from fireswarm.skills.routing.fit import measure_fit as measure_fit
 from fireswarm.skills.running.in_child import load_entry as load_entry
 from fireswarm.skills.text_files import LeftOut as LeftOut
 from fireswarm.skills.text_files import is_secret_file as is_secret_file
+from fireswarm.skills.text_files import read_artifact_object as read_artifact_object
 from fireswarm.skills.text_files import read_text as read_text
 from fireswarm.skills.text_files import walk_files as walk_files
 from fireswarm.swarm.opening.stand_alone import create_agent_adapter as create_agent_adapter

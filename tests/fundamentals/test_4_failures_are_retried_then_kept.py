@@ -8,7 +8,7 @@ import pytest
 
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Failed, Released, Retry, Snooze, Waiting
-from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, TaskStatus
 from fireswarm.errors import InvalidInput, NotFound, TerminalTask
 from tests.support.swarm import SwarmRig
 
@@ -100,7 +100,7 @@ async def test_a_missed_deadline_blocks_the_task(swarm: SwarmRig) -> None:
     stored = await swarm.task(task.task_id)
     assert stored.status_reason is StatusReason.DEADLINE_EXCEEDED
     lifted = await swarm.board.retry(task.task_id)
-    assert (lifted.status, lifted.has_deadline) == (TaskStatus.QUEUED, False)
+    assert (lifted.status, lifted.deadline) == (TaskStatus.QUEUED, NO_DEADLINE)
 
 
 async def test_past_deadline_is_refused_unless_the_task_already_exists(swarm: SwarmRig) -> None:

@@ -86,6 +86,13 @@ def said(root: Path) -> list[str]:
     return [json.loads(line) for line in (root / "said.jsonl").read_text().splitlines()]
 
 
+def steering(root: Path) -> list[str]:
+    """What the model was told in its work, of the one run."""
+    [run] = (root / "runs").glob("2*")
+    steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    return [step["result"]["text"] for step in steps if step["step"].startswith("steering:")]
+
+
 def test_line_is_edited_and_ctrl_d_leaves(root: Path) -> None:
     with chat(root) as terminal:
         terminal.type("hallo\x1b[D\x1b[D\x1b[D\x7fe\n")  # back by three, delete, type
@@ -235,17 +242,28 @@ def test_marks_in_an_answer_do_not_reach_the_terminal(root: Path) -> None:
     assert "\u202e".encode() not in printed and b"\x1b]0;" not in printed and "\x9b".encode() not in printed
 
 
-def test_terminal_without_readline_loses_no_text(root: Path) -> None:
-    code = "import sys; sys.modules['readline'] = None\nfrom fireswarm.cli import agent_command; agent_command()"
+@pytest.mark.parametrize("kind", ["dumb", "xterm-256color"])
+def test_lines_that_come_at_once_without_marks_of_a_paste_are_all_taken(kind: str, root: Path) -> None:
+    code = "from fireswarm.cli import agent_command; agent_command()"
     command = [sys.executable, "-c", code, "chat", "--script", "model.py:answer"]
-    with Terminal(command, root, environment(root)) as terminal:
+    with Terminal(command, root, environment(root), kind=kind) as terminal:
         terminal.expect("> ")
         terminal.type("one\ntwo\nthree\n")
-        terminal.expect("3 lines")
+        terminal.expect("heard 3 characters")
         terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.ended() == 0
-    assert said(root) == ["one\ntwo\nthree"]
+    assert [*said(root), *steering(root)] == ["one", "two\nthree"]
+
+
+def test_question_is_answered_at_a_terminal_while_a_file_gets_the_answer(root: Path) -> None:
+    code = "from fireswarm.cli import agent_command; agent_command()"
+    program = f"{sys.executable} -c '{code}' run 'ask me' --script model.py:answer > answer.md"
+    with Terminal(["/bin/sh", "-c", program], root, environment(root)) as terminal:
+        terminal.expect("which> ")
+        terminal.type("ths\x1b[Di\n")  # back by one, and the letter that is missing
+        terminal.process.wait(30)
+    assert "It returned this" in (root / "answer.md").read_text()
 
 
 def test_history_that_is_damaged_is_read_as_far_as_possible(root: Path) -> None:

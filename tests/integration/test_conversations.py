@@ -23,12 +23,12 @@ from fireswarm.settings import load_settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.conversations.in_store import DocumentConversations
-from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import CONTEXTS
 from fireswarm.swarm.opening.stand_alone import StandAloneConversations
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
+from fireswarm_postgres.store import PostgresConversations
 from tests.support.fleet import environment, until
 from tests.support.postgres import postgres
 from tests.support.swarm import SwarmRig, open_test_swarm
@@ -162,7 +162,7 @@ class Killed(BaseException):
     """Stands in for the death of the process."""
 
 
-Keeps = Callable[[SwarmRig, Path], DocumentConversations | StandAloneConversations | PostgresContexts]
+Keeps = Callable[[SwarmRig, Path], DocumentConversations | StandAloneConversations | PostgresConversations]
 
 
 async def test_crash_at_any_store_write_applies_no_turn_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,10 +183,10 @@ async def test_crash_at_any_postgres_statement_applies_no_turn_twice(
 ) -> None:
     with postgres() as url:
 
-        def keeps(swarm: SwarmRig, _: Path) -> PostgresContexts:
-            return PostgresContexts(url, swarm.clock)
+        def keeps(swarm: SwarmRig, _: Path) -> PostgresConversations:
+            return PostgresConversations(url, swarm.clock)
 
-        first = PostgresContexts(url, VirtualClock())
+        first = PostgresConversations(url, VirtualClock())
         await first.migrate()
         await first.close()
         await _dying_everywhere(tmp_path, keeps, monkeypatch, (AsyncConnection, "execute"))

@@ -34,8 +34,8 @@ from fireswarm.swarm.records.policy import HandoffPolicy
 from tests.support.pages import DOCS, FENCE, README, ROOT, anchors, console_lines, read, rows, spans
 
 SOURCE = ROOT / "src" / "fireswarm"
-CONTRIBUTING, FIRELITE = ROOT / "CONTRIBUTING.md", ROOT / "packages" / "firelite" / "README.md"
-PAGES = [README, ROOT / "CHANGELOG.md", CONTRIBUTING, FIRELITE, *sorted(DOCS.rglob("*.md"))]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PAGES = [README, ROOT / "CHANGELOG.md", CONTRIBUTING, *ROOT.glob("packages/*/README.md"), *sorted(DOCS.rglob("*.md"))]
 CONFIGURATION, OBSERVABILITY = DOCS / "reference" / "configuration.md", DOCS / "reference" / "observability.md"
 
 NO_SYSTEM_PACKAGES, FOLDER_OF_TASKS = "FIRESWARM_NO_SYSTEM_PACKAGES", "FIRESWARM_FOLDER"

@@ -22,7 +22,7 @@ def words_of(svg: str) -> set[str]:
 
 def test_pictures_of_the_agent_are_what_it_prints() -> None:
     for path, content in screens.pictures(["run", "continue", "chat"]):
-        assert path.read_text(encoding="utf-8") == content, f"run `python tools/screens.py`: {path.name} differs"
+        assert path.read_text(encoding="utf-8") == content, f"run `python -m tools.screens`: {path.name} differs"
 
 
 @pytest.mark.parametrize("width", screens.WIDTHS)

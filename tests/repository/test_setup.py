@@ -92,6 +92,7 @@ venv*) mkdir -p .venv/bin; cat "$PYTHON" > .venv/bin/python; chmod +x .venv/bin/
 esac
 """
 
+PACKAGES = ("firelite", "fireswarm-postgres")
 APT = """#!/bin/sh
 echo "apt-get $*" >> "$CALLS"
 """
@@ -103,10 +104,21 @@ class Machine:
     def __init__(self, folder: Path, *, pip: bool = True, root: bool = False) -> None:
         self.clone, self.bin, self.home = folder / "clone", folder / "bin", folder / "home"
         self.log = folder / "calls"
-        for place in (self.clone / "tools", self.clone / "packages" / "firelite", self.bin, self.home):
+        for place in (
+            self.clone / "tools",
+            *(self.clone / "packages" / name for name in PACKAGES),
+            self.bin,
+            self.home,
+        ):
             place.mkdir(parents=True)
         tools = (f"tools/{path.name}" for path in ROOT.glob("tools/*.*"))
-        for name in ("Makefile", "pyproject.toml", "packages/firelite/pyproject.toml", *LOCKS, *tools):
+        for name in (
+            "Makefile",
+            "pyproject.toml",
+            *(f"packages/{name}/pyproject.toml" for name in PACKAGES),
+            *LOCKS,
+            *tools,
+        ):
             shutil.copy(ROOT / name, self.clone / name)
         for name in (*SHELL_TOOLS, "chmod"):
             (self.bin / name).symlink_to(str(shutil.which(name)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import re
 import select
 import struct
 import subprocess
@@ -15,22 +14,30 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.terminal_lines import plain
+
 PASTE = ("\x1b[200~", "\x1b[201~")
 """What a terminal sends around a paste."""
 
 UP, CTRL_C, CTRL_D, BACKSPACE = "\x1b[A", "\x03", "\x04", "\x7f"
-_SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[()][0-9A-B]|\x1b[=>]|\r")
 
 
 class Terminal:
     """Runs a command in a pseudoterminal. ``with`` ends it afterwards."""
 
     def __init__(
-        self, command: Sequence[str], folder: Path, env: dict[str, str], *, columns: int = 80, lines: int = 40
+        self,
+        command: Sequence[str],
+        folder: Path,
+        env: dict[str, str],
+        *,
+        columns: int = 80,
+        lines: int = 40,
+        kind: str = "xterm-256color",
     ) -> None:
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        env = {name: value for name, value in env.items() if name != "COLUMNS"} | {"TERM": "xterm-256color"}
+        env = {name: value for name, value in env.items() if name != "COLUMNS"} | {"TERM": kind}
         self.process = subprocess.Popen(
             command,
             cwd=folder,
@@ -56,8 +63,8 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        """All that was printed, without the sequences that move and colour."""
-        return _SEQUENCES.sub("", self.raw.decode("utf-8", "replace"))
+        """All lines that were printed, as each looks after its last change, without colors."""
+        return plain(self.raw.decode("utf-8", "replace"))
 
     def expect(self, text: str, seconds: float = 30) -> str:
         """Wait until *text* is printed after what was expected last; returns what came up to it."""

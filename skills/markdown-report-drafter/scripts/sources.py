@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, SkillRequest, read_regular_file
+from fireswarm import Artifact, SkillRequest, read_artifact_object
 
 from .markdown import code, inline, table
 
 _ORDER = ("recalled_facts", "inventory", "risk_scores", "csv_forecast", "checklist", "session_summary")
-MAX_READ_BYTES = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ def collect(request: SkillRequest) -> list[Source]:
             found.setdefault(_key(artifact), (artifact, artifact.source_task_id or child.task_id))
     ordered = sorted(found.values(), key=lambda pair: (_rank(pair[0].type), pair[0].type, pair[0].name, pair[1]))
     return [
-        Source(f"A{number}", artifact, content_of(artifact), task)
+        Source(f"A{number}", artifact, read_artifact_object(artifact), task)
         for number, (artifact, task) in enumerate(ordered, start=1)
     ]
 
@@ -49,17 +45,6 @@ def collect(request: SkillRequest) -> list[Source]:
 def of_type(sources: list[Source], kind: str) -> Source | None:
     """The first source of a type."""
     return next((source for source in sources if source.artifact.type == kind), None)
-
-
-def content_of(artifact: Artifact) -> dict[str, Any]:
-    """The JSON object behind *artifact*: its file when that can be read, else the value it carries."""
-    uri = artifact.uri or ""
-    path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
-    try:
-        content = json.loads(read_regular_file(path, MAX_READ_BYTES)) if uri else artifact.value
-    except (OSError, ValueError):
-        content = artifact.value
-    return content if isinstance(content, dict) else {}
 
 
 def sources_table(sources: list[Source]) -> str:

@@ -6,11 +6,9 @@ import hashlib
 import importlib.util
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, count_noun, read_regular_file
+from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, count_noun, read_artifact_object
 
 from . import supervised
 from .features import fixed_between, histories_until, last_time, scored_files
@@ -19,7 +17,6 @@ from .ranked import BAND, WEIGHTS, Scored, score_ranks, table_of
 
 SHOWN = 25
 SIGNALS = 5
-MAX_READ_BYTES = 100_000_000
 MISSING_EXTRA = "scikit-learn is not installed; the extra `predict` (pip install 'fireswarm[predict]') brings it"
 SCORE_MEANS = "probability that a fix-like commit touches the file in a stretch like the last quarter of the commits"
 
@@ -41,7 +38,7 @@ def run(request: SkillRequest) -> SkillResult:
     if source is None:
         summary = "There is no inventory artifact to score. Let this task depend on workspace-inventory."
         return SkillResult.failure(summary)
-    inventory = loaded(source)
+    inventory = read_artifact_object(source)
     if not isinstance(inventory.get("files"), list):
         name = source.name or "the inventory"
         summary = f"The file of {name} could not be read: only its totals came. Run the inventory again."
@@ -225,14 +222,3 @@ def seed_of(inventory: dict[str, Any]) -> int:
     content = [[record["path"], record.get("sha256")] for record in inventory["files"]]
     text = json.dumps([content, history.get("head")], sort_keys=True)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-
-
-def loaded(artifact: Artifact) -> dict[str, Any]:
-    """The whole JSON object behind *artifact*: its file when that can be read, else the value it carries."""
-    uri = artifact.uri or ""
-    path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
-    try:
-        content = json.loads(read_regular_file(path, MAX_READ_BYTES)) if uri else artifact.value
-    except (OSError, ValueError):
-        content = artifact.value
-    return content if isinstance(content, dict) else {}

@@ -18,7 +18,7 @@ from fireswarm import (
     SkillResult,
     SkillState,
     count_noun,
-    read_regular_file,
+    read_artifact_object,
 )
 
 from .assemble import assemble
@@ -33,7 +33,6 @@ SHARD_FILES = 400
 MOST_SHARDS = 16
 MAX_FILES = 20_000
 MAX_COMMITS = 2_000
-MAX_READ_BYTES = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def _merge(request: SkillRequest, root: Path, listing: Listing, limits: Limits) 
     for child in request.children:
         for artifact in child.artifacts:
             if artifact.type == "inventory_shard":
-                part = loaded(artifact)
+                part = read_artifact_object(artifact)
                 if "files" not in part or not isinstance(part["files"], list):
                     continue
                 count = part["count"]
@@ -293,14 +292,3 @@ def written(request: SkillRequest, content: Any, kind: str, name: str, summary: 
         size_bytes=len(data),
         sha256=hashlib.sha256(data).hexdigest(),
     )
-
-
-def loaded(artifact: Artifact) -> dict[str, Any]:
-    """The whole JSON object behind *artifact*: its file when that can be read, else the value it carries."""
-    uri = artifact.uri or ""
-    path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
-    try:
-        content = json.loads(read_regular_file(path, MAX_READ_BYTES)) if uri else artifact.value
-    except (OSError, ValueError):
-        content = artifact.value
-    return content if isinstance(content, dict) else {}

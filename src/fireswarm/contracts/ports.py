@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import anyio
 
@@ -36,6 +36,7 @@ __all__ = [
     "ChatModel",
     "Clock",
     "ConversationStore",
+    "MigratedStore",
     "Recorder",
     "SkillTerms",
     "StepSink",
@@ -98,6 +99,13 @@ class ConversationStore(Protocol):
     async def response(self, context_id: str, message_id: str) -> JsonObject | None: ...
     async def prune(self, before: datetime) -> int: ...
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class MigratedStore(ConversationStore, Protocol):
+    """A store with tables: ``migrate`` creates or extends them, and returns the number of new steps."""
+
+    async def migrate(self) -> int: ...
 
 
 class Clock(Protocol):

@@ -1,12 +1,9 @@
-"""The states of a run in the words of the specification, as its event log shows them. Pure."""
+"""The states of a run in the words of the specification, and the moves between them. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
-
-from fireswarm.contracts.swarm.event import EventType
 
 
 class State(StrEnum):
@@ -61,36 +58,3 @@ They are the specified ones, and ours for dry runs, invalid results and waiting.
 """
 
 ALLOWED = frozenset((move.source, move.target) for move in TRANSITIONS)
-
-STATE_OF: Mapping[EventType, State] = {
-    EventType.RUN_STARTED: S.INIT,
-    EventType.SKILL_CATALOG_LOADED: S.LOAD_SKILL_CATALOG,
-    EventType.SKILL_PREFILTER_COMPLETED: S.PREFILTER_SKILLS,
-    EventType.PROMPT_COMPOSED: S.CALL_LLM,
-    EventType.LLM_REQUEST_SENT: S.CALL_LLM,
-    EventType.LLM_DECISION_DECODED: S.DECODE_DECISION,
-    EventType.SKILL_STEP_EXECUTED: S.EXECUTE_STEP,
-    EventType.RUN_FINISHED: S.DONE,
-    EventType.RUN_FAILED: S.ERROR,
-}
-"""The state that an event of the log belongs to. The others belong to the state before them."""
-
-SILENT = frozenset({S.DISCLOSE_CONTEXT_STAGE, S.VERIFY_PROGRESS, S.HANDOFF_OR_FINISH})
-"""States that a run passes without an event of their own."""
-
-
-def states_of(kinds: Iterable[EventType]) -> list[State]:
-    """Return the states that a run's events show, in order; equal ones in a row once."""
-    states: list[State] = []
-    for kind in kinds:
-        state = STATE_OF.get(kind)
-        if state is not None and states[-1:] != [state]:
-            states.append(state)
-    return states
-
-
-def may_follow(source: State, target: State) -> bool:
-    """Return True if *target* may come after *source*, directly or through states without events."""
-    if target is State.ERROR or (source, target) in ALLOWED:
-        return True
-    return any((source, through) in ALLOWED and may_follow(through, target) for through in SILENT - {source})

@@ -68,11 +68,14 @@ class WorkerSettings(SettingsSection):
 class StateSettings(SettingsSection):
     """Storage of the skills' conversations. ``database_url`` is read only from ``DATABASE_URL`` or from here."""
 
-    backend: Literal["firestore", "postgres"] = Field(
+    backend: str = Field(
         default="firestore",
-        description="firestore: the swarm's store, whichever it is; postgres: DATABASE_URL",
+        pattern=r"^[a-z][a-z0-9_-]{0,63}$",
+        description="firestore: the swarm's store, whichever it is; or an installed store, such as postgres",
     )
-    database_url: str | None = Field(default=None, description="for postgres; prefer the variable DATABASE_URL")
+    database_url: str | None = Field(
+        default=None, description="for an installed store such as postgres; prefer the variable DATABASE_URL"
+    )
     retention_days: float = Field(default=30.0, gt=0, description="retention time of an ended conversation")
 
 

@@ -1,18 +1,23 @@
-"""Find and read the text files of a folder. Skills that read folders share this, so all leave out the same files."""
+"""Find and read text files of a folder and objects of artifacts. Skills share this, so all leave out the same files."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from fireswarm.contracts.regular_file import read_regular_file
+from fireswarm.contracts.skills.artifact import Artifact
 
 MAX_FILE_BYTES = 2_000_000
 MAX_FILES = 20_000
+MAX_OBJECT_BYTES = 100_000_000
 SNIFFED_BYTES = 8_192
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "site-packages"})
 
@@ -93,6 +98,17 @@ def walk_files(
             else:
                 given += 1
                 yield file, shown
+
+
+def read_artifact_object(artifact: Artifact) -> dict[str, Any]:
+    """Return the JSON object of an artifact: that of its file if it can be read, else its value; {} without one."""
+    uri = artifact.uri or ""
+    path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
+    try:
+        content = json.loads(read_regular_file(path, MAX_OBJECT_BYTES)) if uri else artifact.value
+    except (OSError, ValueError):
+        content = artifact.value
+    return content if isinstance(content, dict) else {}
 
 
 def read_text(file: Path, name: str, left_out: LeftOut) -> str | None:

@@ -282,6 +282,13 @@ async def test_preview_of_a_write_is_its_diff_and_changes_nothing(root: Path) ->
         await preview({"path": "../x", "old_text": "one", "new_text": "eins"})
 
 
+async def test_preview_of_filling_an_empty_file_is_its_diff(root: Path) -> None:
+    (root / "empty.md").touch()
+    preview = workspace_tools(root)["write_file"].preview
+    assert preview is not None
+    assert (await preview({"path": "empty.md", "content": "one\n"})).splitlines()[-1] == "+one"
+
+
 async def test_preview_of_replacing_a_binary_file_is_its_size(root: Path) -> None:
     (root / "bin.dat").write_bytes(b"\xff\0")
     preview = workspace_tools(root)["write_file"].preview

@@ -15,8 +15,8 @@ from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.handlers.small_tools import MAX_RESULT_FAULTS
-from fireswarm.mind.states import may_follow, states_of
 from tests.support.minds import Bench, Heard, ask, command, decided, use
+from tests.support.states import may_follow, states_of
 
 pytestmark = pytest.mark.anyio
 

@@ -38,10 +38,10 @@ from fireswarm.settings import load_settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.in_store import DocumentConversations
-from fireswarm.storage.conversations.postgres import PostgresContexts
 from fireswarm.storage.firestore.store import FirestoreStore
 from fireswarm.swarm.opening.open_parts import open_client
 from fireswarm.swarm.opening.stand_alone import StandAloneConversations
+from fireswarm_postgres.store import PostgresConversations
 from tests.support.postgres import postgres
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ async def opened(backend: str, clock: VirtualClock, folder: Path, url: str = "")
         yield StandAloneConversations(load_settings(folder, environment={}), clock, CLEAN)
         return
     if backend == "postgres":
-        kept = PostgresContexts(url, clock, CLEAN)
+        kept = PostgresConversations(url, clock, CLEAN)
         await kept.migrate()
         assert await kept.migrate() == 0, "a second time there is nothing to do"
         yield kept

@@ -128,3 +128,22 @@ def sync_client(request: pytest.FixtureRequest, endpoint: str, project: str) -> 
     made = make_client(Client, endpoint if request.param == "grpc" else str(EXTERNAL_HOST), project)
     yield made
     made.close()
+
+
+CITIES: dict[str, dict[str, Any]] = {
+    "bj": {"name": "Beijing", "country": "China", "population": 21_500_000, "regions": ["jingjinji", "hebei"]},
+    "dc": {"name": "Washington", "country": "USA", "capital": True, "population": 680_000, "regions": ["east"]},
+    "la": {"name": "Los Angeles", "country": "USA", "state": "CA", "population": 3_900_000, "regions": ["west", "soc"]},
+    "sf": {"name": "San Francisco", "country": "USA", "state": "CA", "population": 860_000, "regions": ["west"]},
+    "tok": {"name": "Tokyo", "country": "Japan", "capital": True, "population": 9_000_000, "regions": ["kanto"]},
+    "void": {"state": None},
+}
+
+
+@pytest.fixture
+async def cities(client: AsyncClient) -> Any:
+    batch = client.batch()
+    for key, city in CITIES.items():
+        batch.set(client.collection("cities").document(key), city)
+    await batch.commit()
+    return client.collection("cities")

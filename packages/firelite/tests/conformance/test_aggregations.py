@@ -5,21 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.base_query import Or
 
-from .test_queries import CITIES, where
+from .test_queries import where
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def cities(client: AsyncClient) -> Any:
-    batch = client.batch()
-    for key, city in CITIES.items():
-        batch.set(client.collection("cities").document(key), city)
-    await batch.commit()
-    return client.collection("cities")
 
 
 async def test_aggregation_returns_count_sum_and_average(cities: Any) -> None:

@@ -9,19 +9,25 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext, tool
 from fireswarm.capabilities.session_files.content import expect_version, returned_content, stored_content
-from fireswarm.capabilities.session_files.grep import search
 from fireswarm.capabilities.session_files.paths import after, below, file_path, fits, normal, parents, range_of
-from fireswarm.capabilities.session_files.preview import Previews
 from fireswarm.capabilities.session_files.storage import FolderShelf, Shelf, StoredFile, StoreShelf, size_of
+from fireswarm.capabilities.text_diff import text_diff
+from fireswarm.capabilities.workspace.matching_lines import check_search, find_matching_lines
+from fireswarm.capabilities.workspace.shown_text import lines_of
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import Conflict, InvalidInput, NotFound
 
 MAX_ENTRIES = 500
 MAX_MATCHES = 100
+MAX_LISTED = 100
+"""Files that a preview of a deletion names."""
+
+MAX_LINE_CHARS = 300
 MAX_SEARCHED_BYTES = 50_000_000
 PAGE = 250
 """Files read per page: their content is read too, so this limits the memory of a listing."""
@@ -40,7 +46,6 @@ class SessionFilesConfig(BaseModel):
         default=262_144, ge=1, le=1_000_000, description="maximum bytes of a file; a Firestore document holds 1 MiB"
     )
     max_files: int = Field(default=2_000, ge=1, le=100_000, description="maximum files per session")
-    grep_seconds: float = Field(default=5.0, gt=0, le=60, description="time limit of a pattern search")
 
 
 # ── the tools ───────────────────────────────────────────────────────────────────────────────────────────
@@ -131,7 +136,8 @@ class SessionFiles:
         return {"path": place, "entries": shown, "count": len(shown), **cut}
 
     async def grep_files(self, pattern: str, path_pattern: str | None = None) -> dict[str, Any]:
-        """Finds lines of text files by a regular expression; path_pattern, such as *.txt or /docs/*, limits where."""
+        """Finds lines by a regular expression without look-around; path_pattern, as *.txt or /docs/*, limits where."""
+        check_search(pattern)
         matches: list[dict[str, Any]] = []
         total = files = searched = 0
         lower, upper = range_of(path_pattern or "*")
@@ -141,7 +147,7 @@ class SessionFiles:
                 for kept in page
                 if isinstance(kept.content, str) and fits(kept.path, path_pattern or "*")
             ]
-            hits, lines = await search(pattern, texts, MAX_MATCHES - len(matches), self.config.grep_seconds)
+            hits, lines = await anyio.to_thread.run_sync(_matches, pattern, texts, MAX_MATCHES - len(matches))
             matches += hits
             total, files = total + lines, files + len(texts)
             searched += sum(len(text) for _, text in texts)
@@ -188,6 +194,30 @@ class SessionFiles:
             "updated_at": kept.updated_at if kept else None,
         }
 
+    async def preview_write(
+        self,
+        path: str,
+        content: str,
+        encoding: Literal["text", "base64"] = "text",
+        if_version: int | None = None,
+    ) -> str:
+        """Return the change of a file as a diff. Raises InvalidInput for what the tool refuses."""
+        place = file_path(path)
+        after = stored_content(content, encoding, self.config.max_file_bytes)
+        before = await self._get(place)
+        expect_version(place, before, if_version)
+        return text_diff(place, before.content if before is not None else None, after)
+
+    async def preview_delete(self, path: str, recursive: bool = False) -> str:
+        """Return the names of the files that would be deleted."""
+        place = normal(path)
+        stored = [
+            await self._get(place),
+            *(await self.shelf.between(*below(place), MAX_LISTED + 1) if recursive else []),
+        ]
+        names = [f"- {each.path}" for each in stored if each is not None]
+        return "\n".join([*names[:MAX_LISTED], *(["... and more"] if len(names) > MAX_LISTED else [])])
+
     async def _get(self, path: str) -> StoredFile | None:
         return (await self.shelf.get_many([path]))[0]
 
@@ -225,6 +255,19 @@ class SessionFiles:
         return {"path": path, "size_bytes": size_of(content), "created": version == 1, "version": version} | told
 
 
+def _matches(pattern: str, texts: list[tuple[str, str]], limit: int) -> tuple[list[dict[str, Any]], int]:
+    """Return the first matching lines of named texts, and their number."""
+    matches: list[dict[str, Any]] = []
+    total = 0
+    for path, text in texts:
+        lines = lines_of(text)
+        numbers = find_matching_lines(pattern, lines)
+        total += len(numbers)
+        for number in numbers[: limit - len(matches)]:
+            matches.append({"path": path, "line": number + 1, "text": lines[number][:MAX_LINE_CHARS]})
+    return matches, total
+
+
 def _entry(kept: StoredFile, path: str, nested: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": path.rpartition("/")[2], "path": path, "is_directory": bool(nested)}
     if nested:
@@ -236,13 +279,13 @@ def _tools(config: SessionFilesConfig, context: CapabilityContext) -> Sequence[T
     """Return the tools, on the store or on a folder."""
     store = context.store
     shelf = StoreShelf(store, context.session) if store is not None else FolderShelf(context.workdir, context.session)
-    files, previews = SessionFiles(shelf, config), Previews(shelf, config.max_file_bytes)
+    files = SessionFiles(shelf, config)
     return [
         tool(files.read_file),
-        tool(writes=True, preview=previews.write_file)(files.write_file),
+        tool(writes=True, preview=files.preview_write)(files.write_file),
         tool(files.list_directory),
         tool(files.grep_files),
-        tool(writes=True, preview=previews.delete_file)(files.delete_file),
+        tool(writes=True, preview=files.preview_delete)(files.delete_file),
         tool(files.stat_file),
     ]
 

@@ -10,12 +10,12 @@ import hashlib
 import mimetypes
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.errors import InvalidInput
 
@@ -125,7 +125,7 @@ def collect_outputs(folder: Path, clean: Callable[[str], str], into: Path | None
                 target = into / f"{len(found.files):04d}"
                 target.write_bytes(cleaned)
             elif cleaned != data:
-                _replace(entry, folder_number, cleaned)
+                Workspace(folder).write(target, cleaned)
         except (OSError, InvalidInput, UnicodeError) as error:
             found.leave_out(relative, getattr(error, "strerror", None) or str(error))
             continue
@@ -176,15 +176,6 @@ def _read(name: str, folder_number: int, limit: int) -> bytes:
         return _content_of(descriptor, limit)
     finally:
         os.close(descriptor)
-
-
-def _replace(name: str, folder_number: int, content: bytes) -> None:
-    """Put another file in the place of one: no other name of that file changes."""
-    temporary = f".{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644, dir_fd=folder_number)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    os.replace(temporary, name, src_dir_fd=folder_number, dst_dir_fd=folder_number)
 
 
 def _content_of(descriptor: int, limit: int) -> bytes:

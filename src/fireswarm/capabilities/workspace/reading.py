@@ -13,17 +13,18 @@ from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.workspace.images import check_media, kind_of_media
+from fireswarm.capabilities.workspace.matching_lines import check_search, find_matching_lines
 from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.ripgrep import find_candidates
 from fireswarm.capabilities.workspace.shown_text import count_hidden, line_end_of, lines_of
 from fireswarm.capabilities.workspace.walk import SKIPPED_GLOBS, walk_files
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SNIFF_BYTES
-from fireswarm.contracts.linear_pattern import check_glob, check_pattern, match_glob, search_pattern
+from fireswarm.contracts.linear_pattern import match_glob
 from fireswarm.contracts.skills.artifact import MediaBlock
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.contracts.text_page import MAX_LINE_CHARS, MAX_LINES, page_of_lines
-from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.errors import InvalidInput
 from fireswarm.redaction import sanitize
 
 MAX_ENTRIES = 1_000
@@ -137,10 +138,7 @@ def _not_shown(text: str) -> str:
 
 
 def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) -> str:
-    try:
-        check_pattern(pattern)
-    except ConfigError as error:
-        raise InvalidInput(str(error)) from error
+    check_search(pattern)
     found: list[str] = []
     total, unnamed, until = 0, 0, time.monotonic() + MAX_SEARCH_SECONDS
     start = place.locate(path)
@@ -154,7 +152,7 @@ def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) 
         if candidates is not None and os.fsencode(file.relative_to(start)) not in candidates:
             continue
         lines = lines_of(_text_in(place, file))
-        hits = [number for number, line in enumerate(lines) if search_pattern(pattern, line)]
+        hits = find_matching_lines(pattern, lines)
         if not _can_show(name):
             unnamed += bool(hits)
             continue
@@ -178,10 +176,7 @@ def _matching(place: Workspace, start: Path, glob: str) -> Iterator[tuple[Path, 
     if start.is_file():
         yield start, place.name_of(start)
         return
-    try:
-        check_glob(glob)
-    except ConfigError as error:
-        raise InvalidInput(str(error)) from error
+    check_search(glob=glob)
     for path in walk_files(start):
         name = place.name_of(path)
         if any(match_glob(glob, each) for each in (name, path.name, str(path.relative_to(start)))):

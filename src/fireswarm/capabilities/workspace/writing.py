@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import heapq
 import time
@@ -36,7 +37,6 @@ MAX_NEAR_CHARS = 120
 MAX_NEAR_SECONDS = 0.4
 """A search for the nearest passage that takes longer uses what it has found so far."""
 
-
 NEAR = 0.5
 """Least likeness of a passage that is shown as the nearest one to a text that was not found."""
 
@@ -54,26 +54,24 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
     root = root.resolve()
     outputs_only = outputs is not None and not writable
 
-    def find_place(named: str) -> tuple[Workspace, str]:
+    def locate(named: str, *, new: bool = False) -> tuple[Workspace, Path]:
         place, path = place_of(named, root, outputs)
-        if outputs is None or not outputs_only or place.root == outputs:
-            return place, path
-        if Path(path).is_absolute():
-            raise InvalidInput(f"{named}: this task may only write to its output folder, {outputs}")
-        return Workspace(outputs), path
+        if outputs is not None and outputs_only and place.root != outputs:
+            if Path(path).is_absolute():
+                raise InvalidInput(f"{named}: this task may only write to its output folder, {outputs}")
+            place = Workspace(outputs)
+        return place, place.locate(path, new=new, writes=True)
 
     def write_file(path: FilePath, content: Content) -> str:
         """Creates or replaces a text file, and creates its folders. To change a part of it, use edit_file."""
-        place, named = find_place(path)
-        target = place.locate(named, new=True, writes=True)
+        place, target = locate(path, new=True)
         place.write(target, _encode(content))
         lines = len(lines_of(content))
         return f"wrote {_shown_name(place, target, root)}: {lines:,} line{'' if lines == 1 else 's'}"
 
     def edit_file(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
         """Replaces a passage of a text file. The passage must occur exactly once, unless replace_all is true."""
-        place, named = find_place(path)
-        target = place.locate(named, writes=True)
+        place, target = locate(path)
         before = _text(place, target)
         after = replace_text(before, old_text, new_text, replace_all=replace_all)
         place.write(target, _encode(after))
@@ -84,16 +82,14 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         return f"edited {_shown_name(place, target, root)}{gone}"
 
     def preview_write(path: FilePath, content: Content) -> str:
-        place, named = find_place(path)
-        target = place.locate(named, new=True, writes=True)
+        place, target = locate(path, new=True)
         after, before = _encode(content), place.read(target, MAX_FILE_BYTES) if target.exists() else None
-        if before is not None and not _is_text(before):
-            return text_diff(place.name_of(target), before, after)
-        return text_diff(place.name_of(target), before and before.decode(), content)
+        with contextlib.suppress(UnicodeDecodeError):
+            return text_diff(place.name_of(target), None if before is None else before.decode(), content)
+        return text_diff(place.name_of(target), before, after)
 
     def preview_edit(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
-        place, named = find_place(path)
-        target = place.locate(named, writes=True)
+        place, target = locate(path)
         before = _text(place, target)
         after = replace_text(before, old_text, new_text, replace_all=replace_all)
         _encode(after)
@@ -166,14 +162,6 @@ def _text(place: Workspace, path: Path) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{place.name_of(path)} is not text in UTF-8: use run_command to change it") from error
-
-
-def _is_text(content: bytes) -> bool:
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _encode(text: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from fireswarm.cli.agent.line_reader import LineReader, StoppedByPerson, drop_typed
+from fireswarm.cli.agent.line_reader import LineReader, StoppedByPerson
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
 from fireswarm.contracts.skills.skill import Question, choice_of
 
@@ -16,8 +16,9 @@ async def ask_person(question: Question) -> str | None:
 
     async def read(prompt: str) -> str | None:
         try:
-            drop_typed()
-            return await LineReader().read_in_thread(prompt, keeps=False)
+            reader = LineReader()
+            reader.take_typed(unfinished=True)  # what was typed before a question does not answer it
+            return await reader.read(prompt, keeps=False)
         except StoppedByPerson:
             return None
 

@@ -175,7 +175,7 @@ class LiveChat:
         async def read(prompt: str) -> str | None:
             while True:
                 try:
-                    answer = await self.reader.read_in_thread(prompt, keeps=False)
+                    answer = await self.reader.read(prompt, keeps=False)
                 except StoppedByPerson:
                     self._stopped = True
                     return None
@@ -214,7 +214,7 @@ class LiveChat:
         while True:
             try:
                 draft, self._draft = self._draft, ""
-                message = await self.reader.read_in_thread(draft=draft)
+                message = await self.reader.read(draft=draft)
             except StoppedByPerson:
                 self.console.print("/exit or Ctrl+D leaves.", style="dim")
                 continue

@@ -1,4 +1,4 @@
-"""``swarm state``: create the tables of conversations in PostgreSQL, and remove expired conversations."""
+"""``swarm state``: create the tables of an installed store of conversations, and remove expired conversations."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.ports import MigratedStore
 
 app = typer.Typer(help="Maintain the stored conversations of skills: migrate, prune.", no_args_is_help=True)
 
@@ -19,15 +20,15 @@ app = typer.Typer(help="Maintain the stored conversations of skills: migrate, pr
 def migrate(root: Root = Path()) -> None:
     """Create or extend the tables in the database of DATABASE_URL. Safe to repeat."""
     from fireswarm.clocks import ServerClock
-    from fireswarm.swarm.opening.open_conversations import open_postgres
+    from fireswarm.swarm.opening.open_conversations import IN_STORE, open_installed
 
     settings = settings_for(root, None)
-    if settings.state.backend != "postgres":
+    contexts = None if settings.state.backend == IN_STORE else open_installed(settings, ServerClock())
+    if not isinstance(contexts, MigratedStore):
         console.print(f"nothing to do: STATE_STORE_BACKEND is {settings.state.backend}, which needs no tables")
         return
 
     async def main() -> int:
-        contexts = open_postgres(settings, ServerClock())
         try:
             return await contexts.migrate()
         finally:

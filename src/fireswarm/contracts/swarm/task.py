@@ -294,11 +294,6 @@ class Task(Stored):
     ended_at: Timestamp | None = None
     open: bool = False
 
-    @property
-    def has_deadline(self) -> bool:
-        """True if the task has a real deadline."""
-        return self.deadline < NO_DEADLINE
-
     def run_id(self, epoch: int) -> str:
         """Return the id of the run of one lease epoch. A stale worker can only change its own run."""
         return f"{self.task_id}.{epoch}"

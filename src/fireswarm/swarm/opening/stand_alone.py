@@ -20,7 +20,7 @@ from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.storage.conversations.cleaning import Cleaner
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.swarm.conversations.adapter import AgentAdapter
-from fireswarm.swarm.opening.open_conversations import cleaner_for, open_contexts, open_postgres
+from fireswarm.swarm.opening.open_conversations import IN_STORE, cleaner_for, open_contexts, open_installed
 from fireswarm.swarm.opening.open_parts import open_client
 
 
@@ -78,8 +78,8 @@ def create_agent_adapter(
     clock = ServerClock()
     if store is not None:
         contexts = open_contexts(settings, store, clock)
-    elif settings.state.backend == "postgres":
-        contexts = open_postgres(settings, clock)
+    elif settings.state.backend != IN_STORE:
+        contexts = open_installed(settings, clock)
     elif settings.store.uri == "memory":
         raise ConfigError("store memory loses a conversation after each call: use embedded, or give an open store")
     else:

@@ -1,4 +1,4 @@
-"""Conversations in PostgreSQL, for workers on many machines. Needs the extra ``postgres`` and ``swarm state migrate``.
+"""Conversations in PostgreSQL, for workers on many machines. Needs ``swarm state migrate``.
 
 A turn is one transaction that locks the conversation's row first. Each process has one connection, used exclusively.
 """
@@ -9,9 +9,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.ports import Clock
@@ -26,9 +29,6 @@ from fireswarm.contracts.skills.conversation import LoggedEvent
 from fireswarm.errors import ConfigError, StoreRejected, StoreUnavailable, VersionConflict
 from fireswarm.storage.conversations.change import Advanced, advance, duplicate, is_duplicate, restore
 from fireswarm.storage.conversations.cleaning import Cleaner
-
-if TYPE_CHECKING:
-    from psycopg import AsyncConnection
 
 CONNECT_SECONDS = 10
 MESSAGE = "answered_message"
@@ -76,7 +76,7 @@ _LOCK = 7_203_114
 
 
 @dataclass(slots=True)
-class PostgresContexts:
+class PostgresConversations:
     """Conversations in the database at *url*."""
 
     url: str
@@ -153,7 +153,6 @@ class PostgresContexts:
     @asynccontextmanager
     async def _transaction(self) -> AsyncGenerator[AsyncConnection[tuple[Any, ...]]]:
         """Run one transaction on the connection, opening it if necessary, and translate the driver's errors."""
-        psycopg = _driver()
         async with self._turn:
             try:
                 database = self._connection
@@ -174,16 +173,15 @@ class PostgresContexts:
                 raise StoreRejected(f"the database rejected the conversation: {_brief(error)}") from error
 
 
+def open_conversations(url: str | None, clock: Clock, clean: Cleaner) -> PostgresConversations:
+    """Return the conversations in the database at *url*; it connects later. Raises ConfigError without a URL."""
+    if not url:
+        raise ConfigError("state.backend is postgres: set DATABASE_URL to postgresql://USER@HOST/DATABASE")
+    return PostgresConversations(url, clock, clean)
+
+
 def _brief(error: Exception) -> str:
     return str(error).strip().split("\n", 1)[0]
-
-
-def _driver() -> Any:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise ConfigError("STATE_STORE_BACKEND postgres needs psycopg: pip install 'fireswarm[postgres]'") from error
-    return psycopg
 
 
 _COLUMNS = {
@@ -230,13 +228,13 @@ async def _write_rest(database: AsyncConnection[Any], change: ConversationChange
     put = [
         (
             context_id,
-            *(_json(fact.value) if name == "value" else getattr(fact, name) for name in _FACT_COLUMNS.values()),
+            *(Jsonb(fact.value) if name == "value" else getattr(fact, name) for name in _FACT_COLUMNS.values()),
         )
         for fact in advanced.put_facts
     ]
     kept = {event.sequence for event in advanced.context.events}
     new = [
-        (context_id, event.sequence, event.type, _json(event.payload), event.turn, event.at, event.agent_id)
+        (context_id, event.sequence, event.type, Jsonb(event.payload), event.turn, event.at, event.agent_id)
         for event in advanced.new_events
         if event.sequence in kept
     ]
@@ -267,7 +265,7 @@ async def _write_rest(database: AsyncConnection[Any], change: ConversationChange
                 context_id,
                 0,
                 MESSAGE,
-                _json({"response": advanced.response}),
+                Jsonb({"response": advanced.response}),
                 state.turn,
                 state.updated_at,
                 "",
@@ -294,11 +292,5 @@ async def _answer(database: AsyncConnection[Any], context_id: str, message_id: s
 
 def _to_sql(value: Any) -> Any:
     if isinstance(value, dict):
-        return _json(value)
+        return Jsonb(value)
     return str(value) if isinstance(value, str) else value
-
-
-def _json(value: Any) -> Any:
-    from psycopg.types.json import Jsonb
-
-    return Jsonb(value)

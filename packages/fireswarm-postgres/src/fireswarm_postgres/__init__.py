@@ -1,0 +1,1 @@
+"""Conversations of fireswarm's skills in PostgreSQL."""
