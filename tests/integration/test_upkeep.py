@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.ports import Create
+from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import NotFound, StoreUnavailable
 from fireswarm.swarm.turn.outputs import KEPT_DAYS
+from fireswarm.swarm.worker.upkeep import SWEEPS_PER_RECLAIM
 from tests.support.fleet import until
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
@@ -29,12 +31,12 @@ async def test_duty_that_fails_is_repeated(swarm: SwarmRig, monkeypatch: pytest.
         return await sweep(*arguments, **named)  # pyright: ignore[reportArgumentType] - passed on as they came
 
     monkeypatch.setattr(type(swarm.board), "sweep", fail_twice)
-    async with working(with_skills(swarm)) as worker:
+    expected = 2 if isinstance(error, RuntimeError) else 0
+    async with working(with_skills(swarm), faults=expected) as worker:
         await swarm.clock.advance(200)
         await swarm.submit(skill="noop")
         await eventually(swarm, lambda: worker.settled == 1, "working")
         assert not failures
-        assert worker.faults == (2 if isinstance(error, RuntimeError) else 0)
 
 
 async def test_unreadable_message_to_an_agent_is_put_aside(swarm: SwarmRig) -> None:
@@ -57,6 +59,16 @@ async def test_output_folders_of_tasks_that_are_gone_are_removed_at_the_start(sw
 
     async with working(with_skills(swarm)):
         await until(is_removed, seconds=60, what="removing it")
+
+
+async def test_idle_worker_reclaims_a_lease_that_another_program_wrote(swarm: SwarmRig) -> None:
+    lease = {"owner_agent_id": "other", "expires_at": swarm.clock.now() + timedelta(seconds=30)}
+    task = {"objective": "x", "assigned_to": "scout", "skill": "noop", "status": "in_progress", "lease": lease}
+    await swarm.store.commit([Create("agent_tasks/theirs", task)])
+    async with working(with_skills(swarm)) as worker:
+        await swarm.clock.advance(60 + SWEEPS_PER_RECLAIM * swarm.board.rules.lease_seconds)
+        await eventually(swarm, lambda: worker.settled == 1, "reclaiming it")
+    assert (await swarm.task("theirs")).status is TaskStatus.DONE
 
 
 async def test_lease_of_work_in_progress_always_has_half_of_its_time_left(swarm: SwarmRig) -> None:

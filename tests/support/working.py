@@ -25,8 +25,10 @@ def with_skills(swarm: SwarmRig, **skills: InlineSkill) -> SwarmParts:
 
 
 @contextlib.asynccontextmanager
-async def working(core: SwarmParts, role: str = "scout", agent: str = "scout-1") -> AsyncGenerator[Worker]:
-    """Run a worker inside the block; afterwards it has drained and returned."""
+async def working(
+    core: SwarmParts, role: str = "scout", agent: str = "scout-1", *, faults: int = 0
+) -> AsyncGenerator[Worker]:
+    """Run a worker inside the block; afterwards it has drained and returned, with this number of internal errors."""
     worker = Worker(core, role, agent)
     async with anyio.create_task_group() as group:
         group.start_soon(worker.run)
@@ -35,6 +37,7 @@ async def working(core: SwarmParts, role: str = "scout", agent: str = "scout-1")
         finally:
             worker.stop()
             worker.stop()
+    assert worker.faults == faults, "an unexpected error was logged"
 
 
 async def eventually(swarm: SwarmRig, condition: Callable[[], bool], what: str) -> None:
