@@ -47,7 +47,7 @@ class ProviderSettings(SettingsSection):
     @property
     def key_variable(self) -> str | None:
         """Name of the variable with the key, or None if the provider needs no key. An empty name is a fault."""
-        return None
+        return getattr(self, "api_key_env", None)
 
 
 class AnthropicSettings(ProviderSettings):
@@ -59,11 +59,6 @@ class AnthropicSettings(ProviderSettings):
 
     api_key_env: str = Field(default=usual_key, description="environment variable that holds the API key")
 
-    @property
-    def key_variable(self) -> str:
-        """Name of the variable with the key."""
-        return self.api_key_env
-
 
 class GeminiSettings(ProviderSettings):
     """Gemini at Google, by a key."""
@@ -73,11 +68,6 @@ class GeminiSettings(ProviderSettings):
     usual_key = "GEMINI_API_KEY"
 
     api_key_env: str = Field(default=usual_key, description="environment variable that holds the API key")
-
-    @property
-    def key_variable(self) -> str:
-        """Name of the variable with the key."""
-        return self.api_key_env
 
 
 class VertexSettings(ProviderSettings):
