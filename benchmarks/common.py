@@ -30,7 +30,8 @@ SUBMITTERS = 50
 async def benchmark_kit(*, grpc: bool = False, **worker: Any) -> AsyncGenerator[SwarmParts]:
     """A swarm on a fresh store file: in this process, or over gRPC from another one."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings.model_validate({"root": folder, "worker": {"concurrency": 20, **worker}})
+        unlimited = {"queue": {"max_queued": 0}}
+        settings = Settings.model_validate({"root": folder, "worker": {"concurrency": 20, **worker}, **unlimited})
         async with contextlib.AsyncExitStack() as stack:
             if grpc:
                 address = await stack.enter_async_context(served(Path(folder)))
@@ -54,7 +55,7 @@ async def served(folder: Path) -> AsyncGenerator[str]:
         while "FIRESTORE_EMULATOR_HOST=" not in printed or not printed.endswith("\n"):
             printed += (await process.stdout.receive()).decode()
         try:
-            yield printed.rpartition("=")[2].strip()
+            yield printed.rpartition("=")[2].split()[0]  # a notice may follow the address
         finally:
             process.terminate()
             await process.wait()
