@@ -158,7 +158,7 @@ def test_run_goes_on_only_in_its_folder(root: Path, tmp_path: Path) -> None:
     (root / "elsewhere").mkdir()
     moved = ("--config", str(root / "agent.yaml"), "--script", str(root / "answers.json"))
     ended = agent(root / "elsewhere", "resume", "latest", *moved)
-    assert (ended.code, f"worked in {root}: go on with it there" in ended.stderr) == (1, True)
+    assert (ended.code, f"worked in {root}: resume it there" in ended.stderr) == (1, True)
 
 
 def test_show_prompt_without_a_matching_skill_fails(root: Path) -> None:

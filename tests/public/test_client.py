@@ -70,7 +70,7 @@ async def test_an_action_is_approved_as_it_was_read(tmp_path: Path) -> None:
         waiting = await swarm.wait(submitted)
         assert waiting.status_reason is fs.StatusReason.APPROVAL_REQUIRED
         for unseen in (submitted, submitted.task_id):
-            with pytest.raises(fs.errors.InvalidInput, match="give the id of the request, or the task as it was read"):
+            with pytest.raises(fs.errors.InvalidInput, match="give the id of the request, or a task that was read"):
                 await swarm.approve(unseen)
         with pytest.raises(fs.errors.InvalidInput, match=r"request 9-9 .* is not open"):
             await swarm.approve(waiting, "9-9")

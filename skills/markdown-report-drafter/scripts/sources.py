@@ -1,4 +1,4 @@
-"""The artifacts a report rests on: numbered, loaded, and listed at its end."""
+"""The artifacts that a report cites: numbered, loaded, and listed at its end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def of_type(sources: list[Source], kind: str) -> Source | None:
 
 
 def content_of(artifact: Artifact) -> dict[str, Any]:
-    """The JSON object behind *artifact*: its file when that can be read, else the value it carries."""
+    """Return the JSON object of *artifact*: from its file if that is readable, otherwise its value."""
     uri = artifact.uri or ""
     path = Path(unquote(urlsplit(uri).path)) if uri.startswith("file://") else Path(uri)
     try:
@@ -63,7 +63,7 @@ def content_of(artifact: Artifact) -> dict[str, Any]:
 
 
 def sources_table(sources: list[Source]) -> str:
-    """The table every citation leads to."""
+    """Return the table of all cited artifacts."""
     rows = [
         [
             source.id,

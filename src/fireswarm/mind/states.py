@@ -55,9 +55,9 @@ TRANSITIONS: tuple[StateMove, ...] = (
     StateMove(S.HANDOFF_OR_FINISH, S.CALL_LLM, "the result is invalid and the model has to correct it"),
     StateMove(S.HANDOFF_OR_FINISH, S.DONE, "the run is complete, or waits for an answer"),
 )
-"""All transitions except ``* -> ERROR``, and ``* -> CALL_LLM`` with a person's message to a failure.
+"""All transitions except ``* -> ERROR``, and ``* -> CALL_LLM`` after a person's reply to a failure.
 
-They are the specified ones, and ours for dry runs, invalid results and waiting.
+They are those of the specification, and ours for dry runs, invalid results and waiting.
 """
 
 ALLOWED = frozenset((move.source, move.target) for move in TRANSITIONS)
@@ -73,14 +73,14 @@ STATE_OF: Mapping[EventType, State] = {
     EventType.RUN_FINISHED: S.DONE,
     EventType.RUN_FAILED: S.ERROR,
 }
-"""The state that an event of the log belongs to. The others belong to the state before them."""
+"""The state of each kind of event. Other events belong to the state before them."""
 
 SILENT = frozenset({S.DISCLOSE_CONTEXT_STAGE, S.VERIFY_PROGRESS, S.HANDOFF_OR_FINISH})
-"""States that a run passes without an event of their own."""
+"""States that have no event."""
 
 
 def states_of(kinds: Iterable[EventType]) -> list[State]:
-    """Return the states that a run's events show, in order; equal ones in a row once."""
+    """Return the sequence of states that a run's events show, without direct repetitions."""
     states: list[State] = []
     for kind in kinds:
         state = STATE_OF.get(kind)
@@ -90,7 +90,7 @@ def states_of(kinds: Iterable[EventType]) -> list[State]:
 
 
 def may_follow(source: State, target: State) -> bool:
-    """Return True if *target* may come after *source*, directly or through states without events."""
+    """Return True if *target* may follow *source*, directly or through states without events."""
     if target is State.ERROR or (source, target) in ALLOWED:
         return True
     return any((source, through) in ALLOWED and may_follow(through, target) for through in SILENT - {source})

@@ -1,4 +1,4 @@
-"""Choose the adapter of the configured model and make it. SDKs are imported on first use."""
+"""Choose and create the adapter of the configured model. SDKs are imported on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fireswarm.settings.agent import ModelSettings
 from fireswarm.settings.providers import PLACE, BedrockSettings, VertexSettings, key_variable
 
 LIBRARIES = {"openai": ("openai",), "anthropic-bedrock": ("boto3", "botocore")}
-"""Modules that a provider needs and that only an extra installs."""
+"""Modules that a provider needs from an extra."""
 
 EXTRAS = {"openai": "openai", "anthropic-bedrock": "bedrock"}
 
@@ -42,7 +42,7 @@ def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
 def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, str], *, sends: bool = True) -> ChatModel:
     """Return the adapter for the configured model. Raises MissingApiKey or ConfigError.
 
-    With ``sends`` False it can only show requests, and needs neither a key nor an account.
+    With ``sends`` False it can only preview requests, and needs neither a key nor an account.
     """
     model = settings.model
     if model.provider == "scripted":
@@ -81,7 +81,7 @@ def check_installed(provider: str, *, sends: bool = True) -> None:
 
 
 def vertex_place(settings: VertexSettings, environment: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the project, if one is named, and the location. Raises ConfigError for an invalid location."""
+    """Return the project, if there is one, and the location. Raises ConfigError for an invalid location."""
     location = settings.location or environment.get("GOOGLE_CLOUD_LOCATION", "").strip() or "global"
     if not re.fullmatch(PLACE, location):
         raise ConfigError(f"GOOGLE_CLOUD_LOCATION is {location!r}: use the name of a location, such as europe-west1")
@@ -122,7 +122,7 @@ def _on_bedrock(model: ModelSettings, environment: Mapping[str, str], sends: boo
 
 
 def describe_access(settings: AgentSettings, environment: Mapping[str, str]) -> str:
-    """Return how the chosen model is reached. Raises MissingApiKey or ConfigError with what is missing."""
+    """Return how the chosen model is accessed. Raises MissingApiKey or ConfigError with what is missing."""
     model, chosen = settings.model, settings.model.chosen
     check_installed(model.provider)
     where = f" at {chosen.base_url}" if chosen.base_url else ""

@@ -1,4 +1,4 @@
-"""Settings of the providers of models: what each one needs to be reached, its limits and its options."""
+"""Settings of model providers: access, limits and options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fireswarm.contracts.section import SettingsSection
 ProviderName = Literal[
     "anthropic", "anthropic-vertex", "anthropic-bedrock", "gemini", "gemini-vertex", "openai", "scripted"
 ]
-"""A provider is an API that serves models: the same model at another provider has other credentials and limits."""
+"""A provider is an API that serves models: the same model has other credentials and limits at another provider."""
 
 DEFAULT_MODELS: dict[str, str] = {
     "anthropic": "claude-sonnet-5-5",
@@ -20,14 +20,16 @@ DEFAULT_MODELS: dict[str, str] = {
     "gemini-vertex": "gemini-3.8-flash",
     "scripted": "scripted",
 }
-"""Models used if ``model.name`` is not set: current in the SDKs of this version (2026-11). The others have none, since
-their names depend on the endpoint or on the region."""
+"""Models used if ``model.name`` is not set: current in the SDKs of this version (2026-11).
+
+Other providers have no default, since their model names depend on the endpoint or the region.
+"""
 
 ACCOUNT_PROVIDERS = frozenset({"anthropic-vertex", "gemini-vertex", "anthropic-bedrock"})
-"""Providers that are paid by the account of the machine or of the user, without a key of their own."""
+"""Providers that bill the account of the machine or of the user, without an API key."""
 
 PLACE = r"^[a-z0-9][a-z0-9-]{0,62}$"
-"""A location or region is part of the address that gets the credentials, so it holds no dots and no slashes."""
+"""Part of the server's address, which gets the credentials, so dots and slashes are not allowed."""
 
 PROJECT = r"^[a-z0-9][a-z0-9.:-]{0,99}$"
 
@@ -48,7 +50,7 @@ class ProviderSettings(SettingsSection):
 
 
 class AnthropicSettings(ProviderSettings):
-    """Claude at Anthropic. The key is never in a file: ``api_key_env`` names its variable."""
+    """Claude at Anthropic. The key is never in a file: ``api_key_env`` is the name of its variable."""
 
     api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable that holds the API key")
 
@@ -93,7 +95,7 @@ class OpenAiSettings(ProviderSettings):
 
     @property
     def key_variable(self) -> str | None:
-        """Name of the key's variable, or None if no key is sent: OpenAI's key goes to no other endpoint by itself."""
+        """Name of the key's variable, or None if no key is sent: by default, OpenAI's key goes only to OpenAI."""
         return self.api_key_env or (None if self.base_url else "OPENAI_API_KEY")
 
 
@@ -121,12 +123,12 @@ class Providers(SettingsSection):
 
 
 def key_variable(settings: ProviderSettings) -> str | None:
-    """Return the name of the variable with the key, or None if the provider needs no key. An empty name is a fault."""
+    """Return the name of the variable with the key, or None if the provider needs no key. An empty name is an error."""
     if isinstance(settings, OpenAiSettings):
         return settings.key_variable
     return settings.api_key_env if isinstance(settings, (AnthropicSettings, GeminiSettings)) else None
 
 
 def default_model(provider: str) -> str:
-    """Return the model of a provider if none is named, or "" if one must be."""
+    """Return the default model of a provider, or "" if one must be named."""
     return DEFAULT_MODELS.get(provider, "")

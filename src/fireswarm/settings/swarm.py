@@ -56,7 +56,7 @@ class WorkerSettings(SettingsSection):
         default=7.0, gt=0, description="time limit for draining after SIGTERM (Cloud Run kills after 10 s)"
     )
     sessions: tuple[str, ...] = Field(
-        default=(), max_length=10, description="work only on tasks of these sessions; empty: of every session"
+        default=(), max_length=10, description="work only on tasks of these sessions; empty: all sessions"
     )
     think: Literal["auto", "never"] = Field(
         default="auto", description="auto: roles use the model if its API key is set; never: no model"
@@ -70,7 +70,7 @@ class StateSettings(SettingsSection):
 
     backend: Literal["firestore", "postgres"] = Field(
         default="firestore",
-        description="firestore: the swarm's store, whichever it is; postgres: DATABASE_URL",
+        description="firestore: the swarm's store of any kind; postgres: DATABASE_URL",
     )
     database_url: str | None = Field(default=None, description="for postgres; prefer the variable DATABASE_URL")
     retention_days: float = Field(default=30.0, gt=0, description="retention time of an ended conversation")

@@ -1,4 +1,4 @@
-"""Claude on the platforms of others: Vertex AI and Amazon Bedrock."""
+"""Claude on Vertex AI and Amazon Bedrock."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def claude_on_bedrock(
     timeout_seconds: float,
     options: Mapping[str, Any],
 ) -> AnthropicModel:
-    """Return a Claude model on Bedrock: by a *bearer* token, else by AWS credentials, which sign each request."""
+    """Return a Claude model on Bedrock: with a *bearer* token, or with AWS credentials that sign each request."""
     access = KeyAccess(BEDROCK)
     if sends:
         from fireswarm.llm.providers.aws_access import AwsAccess, find_region

@@ -12,7 +12,7 @@ from fireswarm.storage.conversations.postgres import PostgresContexts
 
 
 def cleaner_for(settings: Settings) -> Cleaner:
-    """Return what removes secrets from conversations."""
+    """Return the function that removes secrets from conversations."""
     return Cleaner(redactor_for(settings))
 
 
@@ -24,7 +24,7 @@ def open_contexts(settings: Settings, store: Store, clock: Clock) -> Conversatio
 
 
 def open_postgres(settings: Settings, clock: Clock) -> PostgresContexts:
-    """Return the conversations in the database of DATABASE_URL. Raises ConfigError if none is named."""
+    """Return the conversations in the database of DATABASE_URL. Raises ConfigError if there is no URL."""
     if not settings.state.database_url:
         raise ConfigError("STATE_STORE_BACKEND is postgres: set DATABASE_URL to postgresql://USER@HOST/DATABASE")
     return PostgresContexts(settings.state.database_url, clock, cleaner_for(settings))
