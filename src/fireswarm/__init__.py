@@ -1,7 +1,7 @@
 """fireswarm: a durable, multi-role agent swarm on Firestore.
 
-The public names. Each is imported from its module when it is first used, so ``import fireswarm`` costs nothing.
-``__init__.pyi`` is generated from the table below; type checkers read it.
+The public names. Each is imported from its module on first use, so that ``import fireswarm`` is fast. ``__init__.pyi``
+is generated from the table below; type checkers read it.
 """
 
 MODULES = ("errors", "pipelines")

@@ -1,4 +1,4 @@
-"""The client of a swarm: open one, submit tasks, follow them, and decide what they ask."""
+"""The client of a swarm: open a swarm, submit tasks, follow them, and answer their questions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does 
     from fireswarm.swarm.parts import SwarmParts
 
 AnyTask = Submitted | Task | str
-"""A task: as it was read or submitted, or its id."""
+"""A task: as returned by a read or a submit, or its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class TaskEvent:
 class Swarm:
     """The client of one swarm. Open one with ``Swarm.open`` or ``Swarm.local``.
 
-    Methods that take a task accept what ``submit`` returned, a task that was read, or its id. ``parts`` are the store,
-    board, records, roles and skills that a ``Worker`` needs.
+    Methods that take a task accept a task from ``submit`` or from a read, or its id. ``parts`` are the store, board,
+    records, roles and skills that a ``Worker`` needs.
     """
 
     parts: SwarmParts
@@ -68,10 +68,10 @@ class Swarm:
         root: Path | str = ".",
         settings: Settings | None = None,
     ) -> AsyncGenerator[Swarm]:
-        """Open a swarm to submit to, wait for and inspect; its roles run elsewhere.
+        """Open a swarm whose roles run elsewhere, to submit tasks, wait for them and inspect them.
 
         *store* is ``firelite://HOST:PORT``, ``embedded``, ``memory`` or ``firestore``; *project* names a Google Cloud
-        project and implies ``firestore``. Missing values come from *settings*, else from ``swarm.yaml`` in *root*
+        project and implies ``firestore``. Missing values come from *settings*, or else from ``swarm.yaml`` in *root*
         and the environment. Raises ConfigError and StoreUnavailable.
         """
         from fireswarm.swarm.opening.in_program import open_for_client
@@ -95,7 +95,7 @@ class Swarm:
         """Open a swarm and run its roles in this process until the block ends; then they drain.
 
         *roles* maps a role to its skills: functions made with ``@skill``, or names of skills below *root*. None runs
-        the roles of *root*, else the five that ship. *store* is ``memory`` (deleted at the end) or ``embedded``.
+        the roles of *root*, or else the five packaged ones. *store* is ``memory`` (deleted at the end) or ``embedded``.
         """
         from fireswarm.swarm.opening.in_program import open_local
 
@@ -106,7 +106,7 @@ class Swarm:
 
     @property
     def session(self) -> str:
-        """The session of the tasks that are submitted by their objective."""
+        """The session of tasks that are submitted as an objective."""
         return self.parts.settings.session
 
     async def submit(
@@ -120,7 +120,7 @@ class Swarm:
         """Submit an objective. The same objective and context in one session give the same task.
 
         *more* are further fields of TaskSpec, such as ``skill``, ``priority``, ``deadline``, ``depends_on`` or
-        ``fresh_key``; a TaskSpec has all of them already. Raises InvalidInput, also for an unknown role, skill or
+        ``fresh_key``; they are not allowed with a TaskSpec. Raises InvalidInput, also for an unknown role, skill or
         capability, QueueFull, and StoreError.
         """
         from fireswarm.swarm.submission.submit_task import submit_task
@@ -139,7 +139,10 @@ class Swarm:
         timeout_seconds: float | None = None,
         **more: Any,
     ) -> TaskResult:
-        """Submit an objective, wait for it and return its result. Raises NotDone, with the reason, if it has none."""
+        """Submit an objective, wait for it and return its result.
+
+        Raises NotDone with the reason if there is no result.
+        """
         submitted = await self.submit(objective, role=role, context=context, **more)
         task = await self.wait(submitted, timeout_seconds=timeout_seconds)
         if task.status is not TaskStatus.DONE or task.result is None:
@@ -166,7 +169,7 @@ class Swarm:
     async def tasks(
         self, *, status: str | None = None, role: str | None = None, session: str | None = None, limit: int = 50
     ) -> list[Task]:
-        """Return up to *limit* tasks, most recently changed first: of every session, unless *session* names one."""
+        """Return up to *limit* tasks, most recently changed first: of all sessions, or of *session*."""
         return await self.parts.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
 
     async def objective(self, task: AnyTask) -> list[Task]:
@@ -183,14 +186,14 @@ class Swarm:
         return await self.parts.board.explain(await self._read(task), relatives)
 
     async def stalls(self) -> list[Stall]:
-        """Return tasks that no worker will ever touch, each with what would move it."""
+        """Return tasks that no worker will ever process, each with the way to continue it."""
         return await self.parts.board.stalls()
 
     async def wait(self, task: AnyTask, *, timeout_seconds: float | None = None) -> Task:
-        """Wait until the task ends, or until no task of its objective can move without a person.
+        """Wait until the task ends, or until its objective needs a person.
 
-        Returns the current task: look at ``status`` and ``status_reason``. Raises TimeoutError after *timeout_seconds*
-        of real time, and NotFound for an unknown id.
+        Returns the current task: check ``status`` and ``status_reason``. Raises TimeoutError after *timeout_seconds* of
+        real time, and NotFound for an unknown id.
         """
         with anyio.fail_after(timeout_seconds):
             async with self.follow(task) as changes:
@@ -202,8 +205,7 @@ class Swarm:
     async def follow(self, task: AnyTask) -> AsyncGenerator[AsyncIterator[list[Task]]]:
         """Follow the tasks of a task's objective: ``async with swarm.follow(task) as changes``, then iterate.
 
-        Yields all of them after each change, as ``objective`` sorts them, and ends when the task is over, as ``wait``
-        does.
+        Yields all of them after each change, in the order of ``objective``, and ends like ``wait``.
         """
         followed = await self._read(task)
         async with (
@@ -216,7 +218,7 @@ class Swarm:
     async def events(self, task: AnyTask) -> AsyncGenerator[AsyncIterator[TaskEvent]]:
         """Follow the runs of a task's objective: ``async with swarm.events(task) as events``, then iterate.
 
-        Starts with the events so far and ends when the task is over, as ``wait`` does.
+        Starts with the earlier events and ends like ``wait``.
         """
         followed = await self._read(task)
         send, receive = anyio.create_memory_object_stream[TaskEvent](100)
@@ -228,8 +230,8 @@ class Swarm:
     async def answer(self, task: AnyTask, answers: Mapping[str, Any], *, by_id: bool = False) -> Task:
         """Answer a blocked task's questions, by their names or ids; the task is queued again.
 
-        With a Task that has questions, the answers count for these questions only: StaleAnswer is raised if others are
-        open by now. With *by_id*, names are refused. Raises InvalidInput for missing and mistyped answers.
+        Answers to a Task with questions are valid only for these questions: StaleAnswer is raised if others are open by
+        now. With *by_id*, names are refused. Raises InvalidInput for missing and mistyped answers.
         """
         given = task.bind(answers) if isinstance(task, Task) else answers
 
@@ -242,14 +244,14 @@ class Swarm:
     async def approve(self, task: AnyTask, question: str = "", *, always: bool = False) -> Task:
         """Allow the action that a task asks for; with *always*, also later in this task and the tasks it plans.
 
-        *question* is the id of the request. Without it, the request of the Task that was read is approved: an id alone
-        does not say which action. Raises StaleAnswer if the request is not open any more.
+        *question* is the id of the request. Without it, the request in the given Task is approved: an id alone does not
+        say which action. Raises StaleAnswer if the request is no longer open.
         """
         asked = (await self._read_for(task, question)).approval(question)
         return await self.answer(_id_of(task), {asked.key: ALWAYS if always else YES})
 
     async def deny(self, task: AnyTask, question: str = "", *, reason: str = "") -> Task:
-        """Refuse the action that a task asks for; *reason* is told to its model. See ``approve``."""
+        """Refuse the action that a task asks for; the model gets *reason*. See ``approve``."""
         seen = await self._read_for(task, question)
         asked = seen.approval(question)
         reasons = [item.key for item in seen.questions if item.name == REASON and item.step == asked.step]
@@ -257,11 +259,11 @@ class Swarm:
         return await self.answer(_id_of(task), {asked.key: NO, **given})
 
     async def retry(self, task: AnyTask, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: int = 0) -> Task:
-        """Queue a failed or paused task again, with all its attempts.
+        """Queue a failed or paused task again; its attempts are counted from zero.
 
-        *redo* and *skip* name steps that the task gave up on: run again, or taken as done. *turns* are added to those
-        of its model. Raises InvalidInput for other steps, for one without a decision, and for a task that cannot be
-        retried.
+        *redo* and *skip* name steps that the task gave up on: to run again, or to treat as done. *turns* are additional
+        decisions of its model. Raises InvalidInput for other steps, for a step without a decision, and for a task that
+        cannot be retried.
         """
         return await self.parts.board.retry(_id_of(task), redo=redo, skip=skip, turns=turns)
 
@@ -270,13 +272,13 @@ class Swarm:
         return await self.parts.board.cancel(_id_of(task), reason, tree=tree)
 
     async def _read(self, task: AnyTask) -> Task:
-        """Return the task that was read before, or read it."""
+        """Return the given task, or read it."""
         return task if isinstance(task, Task) else await self.get(task)
 
     async def _read_for(self, task: AnyTask, question: str) -> Task:
-        """Return the task whose request is decided. Raises InvalidInput if nothing says which request."""
+        """Return the task with the request to decide on. Raises InvalidInput if the request is unclear."""
         if not isinstance(task, Task) and not question:
-            raise InvalidInput(f"task {_id_of(task)}: give the id of the request, or the task as it was read")
+            raise InvalidInput(f"task {_id_of(task)}: give the id of the request, or a task that was read")
         return await self._read(task)
 
     async def _send_events(self, task: Task, send: MemoryObjectSendStream[TaskEvent]) -> None:

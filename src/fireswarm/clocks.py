@@ -30,9 +30,9 @@ def steady_seconds() -> float:
 class ServerClock:
     """The server's time, estimated from a steady clock and the read and commit times that the server returns.
 
-    Such a time is at most the server's current time, so each observation gives a lower bound of the offset; the
-    highest recent bound is the tightest. Before the first observation, the local wall clock is used. After it, setting
-    the wall clock changes nothing.
+    Such a time is never later than the server's current time, so each observation gives a lower bound of the offset;
+    the highest recent bound is used. Before the first observation, the local wall clock is used. After it, setting the
+    wall clock changes nothing.
     """
 
     def __init__(self, steady: Callable[[], float] = steady_seconds) -> None:
@@ -60,7 +60,7 @@ class ServerClock:
         await anyio.sleep(max(0.0, seconds))
 
     async def wait(self, event: anyio.Event, seconds: float | None) -> bool:
-        """Wait for *event*, at most *seconds* (None: without limit); return True if it was set."""
+        """Wait for *event*, at most *seconds* (None: no limit); return True if it was set."""
         with anyio.move_on_after(seconds):
             await event.wait()
         return event.is_set()
@@ -69,8 +69,8 @@ class ServerClock:
 class VirtualClock:
     """Virtual time that moves only by ``advance``: hours of leases and back-offs pass in milliseconds.
 
-    For tests and simulations. Waiters wake in the order of their due times, and each gets *turns* rounds of the
-    event loop before time moves on.
+    For tests and simulations. Waiters wake in the order of their due times, and each gets *turns* rounds of the event
+    loop before time moves on.
     """
 
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC), *, turns: int = 60) -> None:
@@ -122,7 +122,7 @@ class VirtualClock:
 
 
 class Bell:
-    """An event that can be rung repeatedly. A ring without a waiter is kept for the next one."""
+    """An event that can be rung repeatedly. A ring without a waiter is saved for the next waiter."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()

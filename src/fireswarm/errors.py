@@ -83,7 +83,7 @@ class PolicyRefused(InvalidInput):
 
 
 class StaleAnswer(InvalidInput):
-    """The question of an answer is not open any more; the answer counts for no other question. Nothing was written."""
+    """The question of an answer is no longer open; the answer is valid for no other question. Nothing was written."""
 
     code = "stale_answer"
 
@@ -125,8 +125,8 @@ class NotDone(FireswarmError):
 class Conflict(FireswarmError):
     """A precondition failed: the document changed since it was read, or exists already.
 
-    ``ambiguous`` is true when an earlier attempt of the same commit may have been applied
-    (the connection broke before the answer): the caller has to read before it concludes.
+    ``ambiguous`` is true if an earlier attempt of the same commit may have been applied (the connection broke before
+    the response): the caller must read the document before deciding.
     """
 
     code = "conflict"
@@ -152,7 +152,7 @@ class VersionConflict(Conflict):
 class DuplicateMessage(FireswarmError):
     """The message was already handled; nothing was written.
 
-    ``response`` is the answer of the first time, or None if it was too large to store.
+    ``response`` is the response to the first message, or None if it was too large to store.
     """
 
     code = "duplicate_message"
@@ -177,7 +177,7 @@ class TerminalTask(FireswarmError):
 class StepUncertain(FireswarmError):
     """A step started before a crash, was never journaled as finished, and is not declared idempotent.
 
-    ``step`` is its name, by which the operator decides about it.
+    ``step`` is the name for the operator's decision.
     """
 
     code = "step_uncertain"
@@ -194,13 +194,13 @@ class SkillFailed(FireswarmError):
 
 
 class SkillRefused(SkillFailed):
-    """A skill was not run: its requirements are not met here, or its inputs are invalid. The model sees the reason."""
+    """A skill was not run: its requirements are not met here, or its inputs are invalid. The model gets the reason."""
 
     code = "skill_refused"
 
 
 class ToolFailed(FireswarmError):
-    """A tool failed although its input was valid; the model sees the reason."""
+    """A tool failed although its input was valid; the model gets the reason."""
 
     code = "tool_failed"
 
@@ -256,7 +256,7 @@ class IndexMissing(StoreError):
 
 
 class NoProgress(FireswarmError):
-    """A run of the mind repeats itself: twice the same action with the same result, or twice nothing planned."""
+    """A run of the mind repeats itself: the same action with the same result, or empty answers."""
 
     code = "no_progress"
 
@@ -292,7 +292,7 @@ class MissingApiKey(ModelError):
 class ModelUnavailable(ModelError):
     """A transient fault: 408, 409, 429, 5xx, 529 or the network.
 
-    ``status`` is the HTTP status (0: no answer); ``retry_after`` the pause in seconds the provider asked for.
+    ``status`` is the HTTP status (0: no response); ``retry_after`` is the pause in seconds that the provider requested.
     """
 
     code = "model_unavailable"
@@ -305,12 +305,12 @@ class ModelUnavailable(ModelError):
 
 
 class ModelPaused(ModelUnavailable):
-    """The provider asks for a pause longer than ``runtime.retry_max_delay_seconds``; ``retry_after`` says how long."""
+    """The requested pause, ``retry_after``, is longer than ``runtime.retry_max_delay_seconds``."""
 
     code = "model_paused"
 
     def __init__(self, message: str, until: datetime, *, retry_after: float, status: int = 0) -> None:
-        text = f"{message}; it asks for a pause until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        text = f"{message}; it requests a pause until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
         super().__init__(text, status=status, retry_after=retry_after)
 
 

@@ -1,4 +1,7 @@
-"""For your tests: a swarm in memory whose time stands still until the test moves it. Loaded by pytest as a plugin."""
+"""Fixtures for your tests: a swarm in memory whose time moves only when the test advances it.
+
+Loaded by pytest as a plugin.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ class OpenSwarm(Protocol):
 
 @pytest.fixture
 def virtual_clock() -> VirtualClock:
-    """A clock that stands still until ``await virtual_clock.advance(seconds)``."""
+    """A clock that moves only by ``await virtual_clock.advance(seconds)``."""
     from fireswarm.clocks import VirtualClock
 
     return VirtualClock()
@@ -37,7 +40,7 @@ def virtual_clock() -> VirtualClock:
 def local_swarm(virtual_clock: VirtualClock) -> OpenSwarm:
     """Return a function that opens a swarm in memory on the virtual clock, for ``async with``.
 
-    Leases, back-offs and deadlines pass only when the test advances the clock. No model is asked.
+    Leases, back-offs and deadlines pass only when the test advances the clock. No model is called.
     """
 
     def open_local(

@@ -35,7 +35,7 @@ async def test_holder_of_an_expired_lease_can_neither_settle_nor_renew(swarm: Sw
     task_id, stale = await lose_to_b(swarm)
     held = await swarm.claim_one("agent-b")
     before = await swarm.raw(task_id)
-    with pytest.raises(LeaseLost, match="epoch 1 .* is over"):
+    with pytest.raises(LeaseLost, match="epoch 1 .* has ended"):
         await swarm.board.settle(stale, done("too late"))
     with pytest.raises(LeaseLost):
         await swarm.board.renew(stale)

@@ -99,6 +99,6 @@ async def test_retried_child_lets_the_parent_continue(swarm: SwarmRig) -> None:
 
 
 async def test_unknown_dependency_is_refused(swarm: SwarmRig) -> None:
-    with pytest.raises(InvalidInput, match="ghost, and session s1 has no such task"):
+    with pytest.raises(InvalidInput, match="ghost, but session s1 has no such task"):
         await swarm.submit("last", depends_on=("ghost",))
     assert await swarm.board.list() == []

@@ -46,7 +46,7 @@ async def test_dependency_of_another_session_is_refused(swarm: SwarmRig) -> None
 
 async def test_submitted_dependency_of_another_session_is_refused(swarm: SwarmRig) -> None:
     secret = await theirs(swarm)
-    with pytest.raises(InvalidInput, match="and session ours has no such task: nothing was submitted"):
+    with pytest.raises(InvalidInput, match="but session ours has no such task: nothing was submitted"):
         await swarm.submit("follow", session="ours", depends_on=(secret.task_id,))
     assert len(await swarm.board.list()) == 1
 

@@ -158,7 +158,7 @@ def test_run_goes_on_only_in_its_folder(root: Path, tmp_path: Path) -> None:
     (root / "elsewhere").mkdir()
     moved = ("--config", str(root / "agent.yaml"), "--script", str(root / "answers.json"))
     ended = agent(root / "elsewhere", "resume", "latest", *moved)
-    assert (ended.code, f"worked in {root}: go on with it there" in ended.stderr) == (1, True)
+    assert (ended.code, f"worked in {root}: resume it there" in ended.stderr) == (1, True)
 
 
 def test_show_prompt_without_a_matching_skill_fails(root: Path) -> None:
@@ -190,7 +190,7 @@ def test_chat_is_one_conversation_that_grows_and_goes_on_later(root: Path) -> No
     assert "Answer 1 to the first" in first.stdout and "Answer 2 to write the log" in first.stdout
     assert "USD" in first.stdout and "unknown command /nonsense" in first.stdout
     second = agent(root, *options, typed="and a third\n\n")
-    assert "goes on (run " in second.stdout
+    assert "continues (run " in second.stdout
     assert "Answer 3 to and a third" in second.stdout
     assert (root / "log").read_text() == "once\n", "what was done is not done again"
     assert len(list((root / "runs").glob("*/events.jsonl"))) == 1

@@ -181,13 +181,16 @@ def test_replay_of_a_run_without_an_end_says_so(root: Path) -> None:
     events = folder / "events.jsonl"
     events.write_text("".join(events.read_text().splitlines(keepends=True)[:-1]))
     told = agent(root, "replay", "latest").stdout
-    assert f"has no end: it is in progress, or its process was killed. Go on with `agent resume {folder.name}`" in told
+    assert (
+        f"has not ended: it is in progress, or its process was killed. Continue with `agent resume {folder.name}`"
+        in told
+    )
 
 
 def test_replay_of_a_run_that_waits_says_so(root: Path) -> None:
     assert agent(root, "run", TASK, *script(root, *ASKING)).code == 3
     assert (
-        f"This run waits for an answer. Go on with `agent resume {run_folder(root).name}`"
+        f"This run waits for an answer. Continue with `agent resume {run_folder(root).name}`"
         in agent(root, "replay", "latest").stdout
     )
 
@@ -263,7 +266,7 @@ def test_message_with_an_answer_to_another_question_is_an_error(root: Path) -> N
     script(root, {"calls": [{"name": "write_file", "input": {"path": "x", "content": "x"}}]}, "Done.")
     assert agent(root, "run", TASK, "--script", "answers.json").code == 3
     said = agent(root, "run", "go on", "--continue", "--resume-answer", "colour=red")
-    assert (said.code, "the message was not said" in said.stderr) == (3, True), said.stderr
+    assert (said.code, "the message was not delivered" in said.stderr) == (3, True), said.stderr
     assert not (root / "x").exists()
 
 

@@ -55,12 +55,12 @@ async def test_conversational_skill_is_refused_with_a_reason_for_the_model(
         shown.extend(output.text for output in request.messages[-1].outputs)
         if not shown:
             return use("request-clarifier")
-        return "asked by myself"
+        return "requested by myself"
 
     catalog = load_catalog([packaged_path("skills")])
     task = AgentTask("write up the migration")
     conclusion, _ = await carry_out(AgentSettings(), catalog, task, tmp_path, model=ScriptedModel(model))
-    assert (conclusion.status, conclusion.answer) == (ConclusionStatus.FINISHED, "asked by myself")
+    assert (conclusion.status, conclusion.answer) == (ConclusionStatus.FINISHED, "requested by myself")
     assert (
-        "skill 'request-clarifier' keeps a conversation" in shown[-1] and "Use ask_user for missing input" in shown[-1]
+        "skill 'request-clarifier' stores a conversation" in shown[-1] and "Use ask_user for missing input" in shown[-1]
     )

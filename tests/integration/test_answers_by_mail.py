@@ -78,7 +78,7 @@ async def test_valid_message_resumes_the_waiting_task(swarm: SwarmRig) -> None:
     [
         ({"where": "east"}, "'east' is not one of"),
         ({"where": 7}, "where must be of type string"),
-        ({"where": "north", "colour": "red"}, "colour was not asked for"),
+        ({"where": "north", "colour": "red"}, "colour is not an open question"),
         ({}, "where is missing (Which side?)"),
     ],
 )

@@ -232,7 +232,7 @@ async def test_a_skill_that_names_scripts_of_other_folders_runs_nothing(
     ended = await one_turn(swarm, replace(core, mind=None))
     assert ended.task_id == without_model.task_id != task.task_id
     assert (ended.status is TaskStatus.DONE) is (setting == "warn"), ended
-    assert setting == "warn" or "nothing of skill 'borrower' is run" in str(ended.error)
+    assert setting == "warn" or "no code of skill 'borrower' may run" in str(ended.error)
 
 
 @pytest.mark.parametrize(("answer", "status"), [("yes", TaskStatus.DONE), ("no", TaskStatus.BLOCKED)])

@@ -159,7 +159,7 @@ async def test_result_that_firestore_cannot_store_fails_its_task_only(swarm: Swa
 
 
 def test_artifact_with_a_number_beyond_64_bits_is_rejected_with_its_place() -> None:
-    with pytest.raises(ValidationError, match=r"total\[1\] does not fit into 64 bits: store it as text"):
+    with pytest.raises(ValidationError, match=r"total\[1\] does not fit into 64 bits: store it as a string"):
         Artifact(type="x", value={"total": [1, 10**30]})
 
 

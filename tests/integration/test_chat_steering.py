@@ -20,7 +20,7 @@ def test_enter_after_ctrl_c_goes_on_with_the_work(root: Path) -> None:
     with chat(root) as terminal:
         begin_work(terminal, root)
         terminal.type(CTRL_C)
-        terminal.expect("Stopped; what was done is kept.")
+        terminal.expect("Stopped; finished actions are not lost.")
         terminal.expect("> ")
         terminal.type("\n")
         terminal.expect("It returned ")
@@ -37,7 +37,7 @@ def test_line_typed_during_the_work_is_told_before_the_next_answer(root: Path) -
         terminal.expect("/cost")
         (root / "go").touch()
         terminal.expect("USD")
-        terminal.expect("told this before its next answer")
+        terminal.expect("gets this before its next answer")
         terminal.expect("It returned ")
         terminal.expect("and this too")
         terminal.expect("> ")
@@ -64,7 +64,7 @@ def test_half_a_line_typed_before_ctrl_c_is_kept(root: Path) -> None:
         terminal.type("no, do th")
         terminal.expect("no, do th")
         terminal.type(CTRL_C)
-        terminal.expect("Stopped; what was done is kept.")
+        terminal.expect("Stopped; finished actions are not lost.")
         terminal.expect("> ")
         terminal.type("at\n")
         terminal.expect("It returned ")
@@ -101,7 +101,7 @@ def test_key_pressed_before_ctrl_c_does_not_go_on_with_the_work(root: Path, type
         begin_work(terminal, root)
         terminal.type(typed)
         terminal.type(CTRL_C)
-        terminal.expect("Stopped; what was done is kept.")
+        terminal.expect("Stopped; finished actions are not lost.")
         terminal.expect("> " + typed.strip())
         terminal.type("\x15and now this\n")  # Ctrl+U
         terminal.expect("It returned ")
@@ -133,12 +133,12 @@ def test_chat_that_was_left_in_its_work_asks_before_it_goes_on(root: Path) -> No
     with chat(root) as terminal:
         begin_work(terminal, root)
         terminal.type(CTRL_C)
-        terminal.expect("Stopped; what was done is kept.")
+        terminal.expect("Stopped; finished actions are not lost.")
         terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.ended() == 130
     with chat(root, columns=120) as terminal:
-        assert "Stopped; what was done is kept." in terminal.screen
+        assert "Stopped; finished actions are not lost." in terminal.screen
         terminal.type("leave it\n")
         terminal.expect("It returned ")
         assert "leave it" in terminal.expect("> ")

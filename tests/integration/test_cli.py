@@ -129,7 +129,7 @@ def test_submitting_the_same_task_twice_creates_it_once(root: Path) -> None:
     for command in ("runs", "agents", "mail", "memory"):
         assert ok(root, command) == []
     assert ok(root, "cancel", task_id) == [task_id]
-    assert "never changes again" in swarm(root, "cancel", task_id).stderr
+    assert "cannot change any more" in swarm(root, "cancel", task_id).stderr
 
 
 @pytest.mark.anyio
@@ -142,7 +142,7 @@ async def test_canceling_names_the_tasks_that_go_on(root: Path) -> None:
         await swarm_.store.commit([Update(f"agent_tasks/{parent}", {"children": [child]})])
         await swarm_.store.commit([Create("mcp_memory/zero", MEMORY_OF_ZERO)])
     done = await anyio.to_thread.run_sync(swarm, root, "cancel", parent)
-    assert f"the 1 below it go on: `swarm cancel {parent[:8]} --tree` cancels them" in done.stderr
+    assert f"the 1 below it continue: `swarm cancel {parent[:8]} --tree` cancels them" in done.stderr
     assert (await anyio.to_thread.run_sync(swarm, root, "cancel", parent, "--tree")).stderr == ""
     assert {task["status"] for task in await anyio.to_thread.run_sync(ok, root, "tasks")} == {"canceled"}
     assert " 0 " in (await anyio.to_thread.run_sync(swarm, root, "memory")).stdout
@@ -164,7 +164,7 @@ def test_custom_role_asks_a_question_and_finishes_after_the_answer(root: Path) -
         assert "swarm answer" in swarm(root, "show", task["task_id"]).stdout
         refused = swarm(root, "answer", task["task_id"], "nome=Ada")
         assert refused.returncode == 1
-        assert "nome was not asked for" in refused.stderr
+        assert "nome is not an open question" in refused.stderr
         ok(root, "answer", task["task_id"], "name=Ada")
         assert swarm(root, "watch", task["task_id"]).returncode == 0
         [task] = ok(root, "tasks")
@@ -267,7 +267,7 @@ def test_init_creates_a_swarm_that_passes_the_doctor(tmp_path: Path) -> None:
     [
         (
             "provider: gemini-vertex",
-            "roles use no model instead of gemini-vertex gemini-3.8-flash: gemini-vertex needs ",
+            "roles do not use the model gemini-vertex gemini-3.8-flash: gemini-vertex needs ",
         ),
         ("provider: anthropic-vertex", "run `gcloud auth application-default login`"),
         (
@@ -280,8 +280,8 @@ def test_init_creates_a_swarm_that_passes_the_doctor(tmp_path: Path) -> None:
         ),
         (
             "provider: openai, name: 'qwen3:32b', providers: {openai: {base_url: 'http://127.0.0.1:9/v1'}}",
-            "ok model openai qwen3:32b, no key at http://127.0.0.1:9/v1; window not known, 32,000 tokens are used: set "
-            "model.max_context_tokens; no known price: set budget.prices.qwen3:32b",
+            "ok model openai qwen3:32b, no key at http://127.0.0.1:9/v1; unknown context window, 32,000 tokens are "
+            "assumed: set model.max_context_tokens; no known price: set budget.prices.qwen3:32b",
         ),
     ],
 )
@@ -300,11 +300,11 @@ def test_doctor_says_how_the_model_is_reached_or_what_is_missing(model: str, sai
         (("submit", "x", "--path", "/nowhere"), "--path /nowhere does not exist"),
         (
             ("submit", "x", "--role", "scout", "--after", "ghost"),
-            "ghost, and session default has no such task",
+            "ghost, but session default has no such task",
         ),
         (("submit", "x", "--role", "scout", "--context", "novalue"), "is not key=value"),
-        (("submit", "x", "--role", "scout", "--skill", "ghost"), "there is no skill 'ghost'; leave it out"),
-        (("submit", "x", "--pipeline", "ghost"), "there is no pipeline 'ghost'; there is node"),
+        (("submit", "x", "--role", "scout", "--skill", "ghost"), "there is no skill 'ghost'; omit it"),
+        (("submit", "x", "--pipeline", "ghost"), "unknown pipeline 'ghost'; known: node"),
         (("submit", "x", "--pipeline", "node", "--skill", "noop"), "exclude each other"),
         (("submit", "x", "--role", "scout", "--deadline", "2026-01-01"), "has passed: nothing was submitted"),
         (("show", "ghost"), "there is no task ghost"),
@@ -314,7 +314,7 @@ def test_doctor_says_how_the_model_is_reached_or_what_is_missing(model: str, sai
         (("tasks", "--store", "firelite://127.0.0.1"), "names no port"),
         (("up", "--roles", "pilot"), "has no role card"),
         (("up", "--replicas", "scout=many"), "must be ROLE=COUNT"),
-        (("submit", "   "), "objective: Value error, is blank: write what is to be done"),
+        (("submit", "   "), "objective: Value error, is blank: describe the work"),
         (("submit", "\u200b\n"), "is blank"),
         (("role", "pilot"), "there is no role 'pilot'"),
         (("demo", "/nowhere"), "is not a folder"),

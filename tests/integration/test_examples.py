@@ -83,7 +83,7 @@ EXPECTED = {
     "agent replay": "run_finished",
     "agent config init": "wrote agent.yaml",
     "agent config validate": "valid",
-    "agent trust": "trusted agent.yaml as it is now",
+    "agent trust": "trusted agent.yaml with its current content",
     "agent capabilities": "execute_code",
     "agent skills list": "workspace-inventory",
     "agent skills inspect": "name: workspace-inventory",
@@ -98,7 +98,7 @@ LASTING = {
     "swarm role": ("works as role scout", (0, INTERRUPTED)),
     "swarm watch": ("turn_failed", (INTERRUPTED,)),
     "swarm pipeline demo": ("five roles as processes", (1, INTERRUPTED)),
-    "swarm api": ("token, shown this once", (0, INTERRUPTED)),
+    "swarm api": ("token, shown only once", (0, INTERRUPTED)),
     "swarm store serve": ("FIRESTORE_EMULATOR_HOST=", (0, INTERRUPTED)),
     "agent chat": ("session notes: a new conversation", (INTERRUPTED,)),
 }

@@ -18,10 +18,10 @@ from tests.support.working import work_message
 pytestmark = pytest.mark.anyio
 
 ROLE = "there is no role 'pilot'; this swarm has architect, executor, memory, predictor, scout"
-SKILL = "there is no skill 'dance'; leave it out, and the role chooses one"
+SKILL = "there is no skill 'dance'; omit it to let the role choose one"
 CAPABILITY = "unknown capability 'fly'; known: "
 TWICE = "capabilities are listed twice: noop"
-NO_PARENT = "depends_on names ghost, and session default has no such task: nothing was submitted"
+NO_PARENT = "depends_on names ghost, but session default has no such task: nothing was submitted"
 BLANK = "task not submitted: objective: "
 
 Way = Callable[[Api, dict[str, Any]], Awaitable[str]]

@@ -33,7 +33,7 @@ async def test_pause_that_the_provider_asks_for_blocks_the_task_until_then(swarm
         assert (task.status, task.status_reason) == (TaskStatus.BLOCKED, StatusReason.RETRY_BACKOFF)
         assert task.attempt == 0, "a pause is no failed attempt"
         assert task.not_before == swarm.clock.now() + timedelta(seconds=900)
-        assert "asks for a pause until" in str(task.error)
+        assert "requests a pause until" in str(task.error)
         await swarm.clock.advance(901)
         await swarm.board.sweep("scout")
     task = await one_turn(swarm, core)

@@ -68,4 +68,4 @@ def test_recorded_demo_refuses_options_that_it_would_not_use(tmp_path: Path) -> 
     for options in (["--think"], ["notes"], ["--objective", "something else"]):
         refused = demo(tmp_path, *options)
         assert refused.returncode == 1
-        assert "leave the others out" in refused.stderr
+        assert "omit the other options" in refused.stderr

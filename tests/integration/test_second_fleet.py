@@ -25,7 +25,7 @@ def test_second_fleet_of_a_folder_is_refused_unless_it_is_wanted(root: Path) -> 
                 pass
             refused = swarm(root, "up")
             assert (refused.returncode, refused.stdout) == (1, "")
-            assert "a fleet works on this folder already: 5 agents (architect, executor, memory," in refused.stderr
+            assert "a fleet already works on this folder: 5 agents (architect, executor, memory," in refused.stderr
             for option in (("--join",), ("--roles", "scout"), ("--replicas", "scout=2")):
                 with running(root, "up", *option) as second:
                     assert "role processes" in line_with(second, "role processes")

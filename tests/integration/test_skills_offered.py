@@ -39,7 +39,7 @@ def test_agent_is_not_offered_what_needs_a_swarm(root: Path) -> None:
     assert {"handing-over", "plan-objective", "node-pipeline", "code-fix"} <= offered["for_swarms"]
     assert not offered["skills"] & offered["for_swarms"]
     text = agent(root, "skills", "list").stdout
-    assert "not offered, since only a swarm can run them: code-convert, code-fix" in text
+    assert "not listed, since only a swarm can run them: code-convert, code-fix" in text
     assert agent(root, "skills", "inspect", "plan-objective").code == 0
     assert "plan-objective" in swarm(root, "skills", "list").stdout
 

@@ -65,7 +65,7 @@ async def test_skill_with_persistent_state_is_refused_inside_a_run(swarm: SwarmR
     task = await one_turn(swarm, core)
     assert task.status is TaskStatus.DONE, task.error
     shown = model.shown[-1]
-    assert "refused: " in shown and "skill 'survey' keeps a conversation over the turns of a task" in shown
+    assert "refused: " in shown and "skill 'survey' stores a conversation across the turns of a task" in shown
     assert "Finish with a task in result.tasks that names the skill" in shown
     assert not (tmp_path / "ran").exists(), "it was not run"
 

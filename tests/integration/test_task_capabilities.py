@@ -74,7 +74,7 @@ def planning(*names: str) -> Any:
     """Plan one task with the capabilities *names*; plan it without them after a refusal."""
 
     def answer(request: ChatRequest) -> dict[str, Any]:
-        if "# What was brought" in request.messages[0].text and "carry out the part" in request.messages[0].text:
+        if "# Inputs" in request.messages[0].text and "carry out the part" in request.messages[0].text:
             return noting(request)
         refused = "does not offer" in told(request)
         part = {"key": "part", "assigned_to": "scout", "objective": "carry out the part: count the things"}

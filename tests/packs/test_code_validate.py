@@ -71,7 +71,7 @@ def test_faults_are_reported(tmp_path: Path, code: str, told: str, monkeypatch: 
 def test_tests_over_the_time_limit_are_killed(tmp_path: Path) -> None:
     hangs = "import subprocess\n\n\ndef test_it() -> None:\n    subprocess.run(['sleep', '61.7'], check=True)\n"
     result, log = validate(tmp_path, BackboneSettings(default_timeout_seconds=1.5), tests__test_x=hangs)
-    assert (result["passed"], result["pytest_exit_code"]) == (False, 124) and "ended after 1.5 s" in log
+    assert (result["passed"], result["pytest_exit_code"]) == (False, 124) and "killed after 1.5 s" in log
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")

@@ -202,7 +202,7 @@ def test_table_with_few_rows_gets_a_baseline_and_a_warning(make_request: MakeReq
 def test_constant_target_is_reported(make_request: MakeRequest) -> None:
     found, result = forecast(make_request, "a,b\n" + "".join(f"{n},7\n" for n in range(40)), target="b")
     assert found["method"] == "constant"
-    assert any("nothing to tell apart" in text for text in result.insights)
+    assert any("nothing to learn" in text for text in result.insights)
 
 
 def test_target_with_a_rare_class_uses_class_frequencies(make_request: MakeRequest) -> None:

@@ -58,7 +58,7 @@ async def test_submitted_read_and_named_tasks_are_the_same_to_every_method(tmp_p
 async def test_an_answer_by_id_is_refused_under_a_name(tmp_path: Path) -> None:
     async with fs.Swarm.local(roles={"greeter": [ask_name]}, root=tmp_path) as swarm:
         task = await swarm.wait(await swarm.submit("greet", role="greeter"))
-        with pytest.raises(fs.errors.InvalidInput, match="answers need the id of their question, and name is not one"):
+        with pytest.raises(fs.errors.InvalidInput, match="need the id of their question, and name is not the id"):
             await swarm.answer(task.task_id, {"name": "Ada"}, by_id=True)
         await swarm.answer(task.task_id, {task.questions[0].key: "Ada"}, by_id=True)
         assert (await swarm.wait(task)).summary == "hello Ada"
@@ -70,7 +70,7 @@ async def test_an_action_is_approved_as_it_was_read(tmp_path: Path) -> None:
         waiting = await swarm.wait(submitted)
         assert waiting.status_reason is fs.StatusReason.APPROVAL_REQUIRED
         for unseen in (submitted, submitted.task_id):
-            with pytest.raises(fs.errors.InvalidInput, match="give the id of the request, or the task as it was read"):
+            with pytest.raises(fs.errors.InvalidInput, match="give the id of the request, or a task that was read"):
                 await swarm.approve(unseen)
         with pytest.raises(fs.errors.InvalidInput, match=r"request 9-9 .* is not open"):
             await swarm.approve(waiting, "9-9")

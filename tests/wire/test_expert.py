@@ -119,7 +119,9 @@ async def test_image_and_pdf_of_a_skill_are_shown_to_the_model(provider: str, la
     shown = [(media.media_type, base64.b64decode(media.data)) for output in expert.outputs for media in output.media]
     assert shown == [("application/pdf", b"%PDF-1.4 a page"), ("image/png", PIXEL)]
     assert expert.told[:2] == ["Form.PDF: application/pdf, 15 bytes", "dot.png: image/png, 70 bytes"]
-    assert "a.zip is not text: it has 4 bytes; look into it with run_command, as $SKILL_DIR/a.zip" in expert.told[2]
+    assert (
+        "a.zip is not a text file: it has 4 bytes; inspect it with run_command, as $SKILL_DIR/a.zip" in expert.told[2]
+    )
     assert "has no section 'x'" in expert.told[3]
     loaded = [event["files"] for event in ran.of(EventType.SKILL_DISCLOSURE_LOADED) if event["stage"] == 2]
     assert [file["path"] for [file] in loaded] == ["forms/Form.PDF", "forms/dot.png"]

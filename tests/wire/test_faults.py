@@ -175,7 +175,7 @@ async def test_long_pause_ends_the_run(provider: str, value: str, until: str, la
         value = format_datetime(datetime.now(UTC) + timedelta(days=9), usegmt=True)
     ran = await lab.run(bench, provider, in_order(Reply(status=429, headers=(("retry-after", value),)), GOOD))
     assert (ran.conclusion.status, ran.conclusion.reason) == (ConclusionStatus.BLOCKED, "model_paused")
-    assert f"asks for a pause until {until} UTC" in ran.conclusion.answer
+    assert f"requests a pause until {until} UTC" in ran.conclusion.answer
     assert (bench.clock.pauses, len(lab.served.calls)) == ([], 1)
 
 

@@ -22,7 +22,7 @@ MAX_LOG_CHARS = 20_000
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """The project with the patch applied, and the run's diff."""
+    """Return the project with the patch applied, and the run's diff."""
     carried = pipelines.Carried.of(request)
     patterns = tuple(item for item in carried.json("allowlist.json")["patterns"] if not item.startswith("tests/"))
     if not request.advice:
@@ -32,7 +32,7 @@ def run(request: SkillRequest) -> SkillResult:
     before = carried.tree(pipelines.PROJECT)
     after = pipelines.apply_patch(advice.patch, before, pipelines.Allowlist(patterns), request.limits.max_changed_files)
     if gone := sorted(set(before) - set(after)):
-        told = f"the patch removes {', '.join(gone)}: files of a node are changed, not removed"
+        told = f"the patch removes {', '.join(gone)}: a patch may change files of a node, but not remove them"
         return SkillResult.failure(told)
     changed = pipelines.changed_files(before, after)
     carried.write_project({path: after[path] for path in changed})

@@ -10,5 +10,5 @@ QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """``operations.py`` as advised, and the run's diff."""
+    """Return ``operations.py`` from the advisor, and the run's diff."""
     return pipelines.write_operations(request, QUESTION.read_text(encoding="utf-8"))

@@ -1,4 +1,7 @@
-"""Run the node's tests and look over its code. What comes of it is a fact, not a failure: the pipeline decides."""
+"""Run the node's tests and check its code.
+
+Failing tests are a result, not a failed step: the pipeline decides what follows.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,14 @@ from fireswarm import Signal, SkillRequest, SkillResult, errors, pipelines, trun
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
 KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
-"""Of the environment: generated code sees no keys."""
+"""Environment variables that are passed to the tests: generated code gets no keys."""
 
 _CHANGING = re.compile(r" in \d+\.\d+s\b|0x[0-9a-f]{6,}")
 """Parts of the tests' output that differ from run to run."""
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """``validation_logs.txt`` and ``validation.json``."""
+    """Return ``validation_logs.txt`` and ``validation.json``."""
     found = find_spec("pytest")
     if found is None or found.origin is None:
         told = "the generated tests run under pytest: pip install 'fireswarm[pipeline]'"
@@ -52,7 +55,7 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def _test(folder: Path, libraries: str, request: SkillRequest) -> tuple[int, str]:
-    """Exit code and output of the tests, which can change only *folder* and have no network."""
+    """Return exit code and output of the tests, which can change only *folder* and have no network."""
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
     environment |= {
         "PYTHONPATH": os.pathsep.join((str(folder), libraries)),

@@ -53,19 +53,19 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def _shortened(summary: Summary) -> dict[str, object]:
-    """A file's entry as the artifact's value holds it: that is part of a document of bounded size."""
+    """Return a shortened entry of a file for the artifact's value, which is part of a document of bounded size."""
     sentences = [sentence[:_SHOWN_CHARS] for sentence in summary.sentences[:_SHOWN_SENTENCES]]
     return {"path": summary.path, "title": summary.title[:_SHOWN_CHARS], "sentences": sentences}
 
 
 def place_at(given: str) -> Path:
-    """The path, or the one behind a ``file://`` URI."""
+    """Return the path, or the path of a ``file://`` URI."""
     return Path(unquote(urlsplit(given).path) if given.startswith("file://") else given).expanduser()
 
 
 def bounded(request: SkillRequest, name: str, usual: int, low: int, high: int) -> int:
-    """A whole number of the context within bounds; ValueError says what it may be."""
+    """Return an integer of the context within bounds; raises ValueError with the allowed range."""
     value = request.context.get(name, usual)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"context.{name} is {value!r}; it has to be a whole number from {low} to {high}")
+        raise ValueError(f"context.{name} is {value!r}; it must be a whole number from {low} to {high}")
     return value

@@ -18,7 +18,7 @@ SUFFIXES = frozenset({".md", ".markdown", ".txt", ".rst", ".adoc", ".vtt", ".srt
 MAX_SENTENCES = 20
 SHORT_WORDS, LONG_WORDS = 6, 45
 FIRST, BELOW_HEADING, ODD_LENGTH = 1.3, 1.15, 0.6
-"""Factors on a sentence's worth; references/method.md says when each applies."""
+"""Factors of a sentence's score; references/method.md says when each applies."""
 
 _STOP = frozenset((Path(__file__).resolve().parent / "stop_words.txt").read_text(encoding="utf-8").split())
 _WORD = re.compile(r"[^\W\d_][\w'’-]+")
@@ -39,7 +39,7 @@ class Sentence:
 
     @property
     def terms(self) -> list[str]:
-        """Its telling words, lowercase."""
+        """Important words of the sentence, in lower case."""
         return [word for word in map(str.lower, _WORD.findall(self.text)) if word not in _STOP and len(word) > 2]
 
 
@@ -56,13 +56,13 @@ class Summary:
 
 @dataclass
 class Digest:
-    """The summaries of all files, and how many were left out for which reason."""
+    """The summaries of all files, and the number of omitted files by reason."""
 
     summaries: list[Summary] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     def common_terms(self, most: int = 8) -> list[str]:
-        """Terms that at least two files have among theirs, the most shared first."""
+        """Return terms that at least two files share, most frequent first."""
         shared = Counter(term for summary in self.summaries for term in summary.terms)
         return [term for term, files in sorted(shared.items(), key=lambda pair: (-pair[1], pair[0])) if files > 1][
             :most
@@ -103,7 +103,7 @@ def weight(count: int, files: int, having: int) -> float:
 
 
 def choose(listed: Sequence[Sentence], weights: Mapping[str, float], keep: int) -> list[int]:
-    """Places of the best sentences that do not repeat each other, in the order of the text."""
+    """Return the positions of the best sentences that do not repeat each other, in the order of the text."""
     worth = {number: _worth(sentence, weights) for number, sentence in enumerate(listed)}
     chosen: list[int] = []
     for number in sorted(worth, key=lambda number: (-worth[number], number)):
@@ -128,7 +128,7 @@ def _worth(sentence: Sentence, weights: Mapping[str, float]) -> float:
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """Sentences of the prose: no code, tables, markup or subtitles' times."""
+    """Return the sentences of the prose, without code, tables, markup and times of subtitles."""
     found: list[Sentence] = []
     heading = False
     for paragraph in paragraphs_of(text):
@@ -160,7 +160,7 @@ def paragraphs_of(text: str) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Without links' targets, images and emphasis."""
+    """Return a text without link targets, images and emphasis."""
     text = _LINK.sub(r"\1", _IMAGE.sub("", text))
     return re.sub(r"(\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`)", "", text).strip()
 
@@ -172,7 +172,7 @@ def title_of(text: str, name: str) -> str:
 
 
 def as_markdown(digest: Digest) -> str:
-    """A section for each file."""
+    """Return a section for each file."""
     lines = [f"# Summary of {count_noun(len(digest.summaries), 'file')}", ""]
     common = digest.common_terms()
     if common:
@@ -189,7 +189,7 @@ def as_markdown(digest: Digest) -> str:
 
 
 def as_json(digest: Digest) -> dict[str, object]:
-    """Everything, as plain values."""
+    """Return everything as plain values."""
     return {
         "files": [asdict(summary) for summary in digest.summaries],
         "common_terms": digest.common_terms(),
@@ -198,7 +198,7 @@ def as_json(digest: Digest) -> dict[str, object]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+    """Run the command line; returns the exit code."""
     parser = argparse.ArgumentParser(description="Choose the most telling sentences of texts.")
     parser.add_argument("path", type=Path)
     parser.add_argument("--sentences", type=int, default=3, choices=range(1, MAX_SENTENCES + 1), metavar="1-20")

@@ -12,7 +12,7 @@ from .problem import Outcome, Problem, importance, rounded
 
 BOOST_FROM_ROWS = 150
 LEAST_A_CLASS = 4
-"""Training rows of a class below which its probabilities are not calibrated by cross-validation."""
+"""Number of training rows of a class below which its probabilities are not calibrated by cross-validation."""
 
 _FLOOR = 1e-6
 _RESAMPLES = 200
@@ -46,7 +46,9 @@ def forecast_class(problem: Problem) -> Outcome:
     }
     notes: list[str] = []
     if math.isinf(bar):
-        notes.append(f"{len(scores)} calibration rows are too few for {problem.level:.0%} sets: they hold every class.")
+        notes.append(
+            f"{len(scores)} calibration rows are too few for {problem.level:.0%} sets: each set contains every class."
+        )
     if evaluation["log_loss"] >= evaluation["log_loss_of_base_rate"]:
         notes.append("On held-out rows the model does not beat the class frequencies.")
     if "calibrated" not in name:
@@ -60,7 +62,7 @@ def forecast_class(problem: Problem) -> Outcome:
 
 
 def brier(probabilities: list[dict[str, float]], truth: list[str], classes: list[str]) -> float:
-    """Mean squared error of the probabilities: of the second class when there are two, else summed over classes."""
+    """Mean squared error of the probabilities: of the second class if there are two, otherwise summed over classes."""
     kinds = classes[1:] if len(classes) == 2 else classes
     total = sum(
         (p.get(kind, 0.0) - float(actual == kind)) ** 2
@@ -71,13 +73,13 @@ def brier(probabilities: list[dict[str, float]], truth: list[str], classes: list
 
 
 def log_loss(probabilities: list[dict[str, float]], truth: list[str]) -> float:
-    """Mean of minus the log of the probability given to what happened."""
+    """Mean negative logarithm of the probability of the true class."""
     pairs = zip(probabilities, truth, strict=True)
     return sum(-math.log(max(_FLOOR, p.get(actual, 0.0))) for p, actual in pairs) / len(truth)
 
 
 def reliability(probabilities: list[dict[str, float]], truth: list[str], classes: list[str]) -> dict[str, Any]:
-    """Forecast against outcome in bins of equal count: of the second class of two, else of the likeliest class."""
+    """Compare forecasts with outcomes in bins of equal count: for the second of two classes, or the likeliest class."""
     points: list[tuple[float, bool]] = []
     for p, actual in zip(probabilities, truth, strict=True):
         kind = classes[1] if len(classes) == 2 else max(classes, key=lambda kind: (p[kind], kind))
@@ -116,7 +118,7 @@ def _figures(
 def _ranges(
     probabilities: list[dict[str, float]], truth: list[str], classes: list[str], seed: int
 ) -> dict[str, list[float]]:
-    """Bootstrap ranges of the held-out figures: how much they owe to which rows were held out."""
+    """Bootstrap ranges of the held-out figures: their uncertainty from the choice of held-out rows."""
     generator = random.Random(seed)
     briers: list[float] = []
     losses: list[float] = []
@@ -153,7 +155,7 @@ def _open_rows(problem: Problem, name: str) -> list[dict[str, Any]]:
 
 
 def _set(probability: dict[str, float], bar: float) -> list[str]:
-    """Return every class that is likely enough, and always the likeliest, so that no set is empty."""
+    """Return every class above *bar*, and always the likeliest, so that no set is empty."""
     best = max(probability, key=lambda kind: (probability[kind], kind))
     return [kind for kind, p in probability.items() if 1 - p <= bar or kind == best]
 

@@ -11,7 +11,7 @@ from typing import Any
 from .table import Table, is_missing
 
 MOSTLY = 0.95
-"""Share of the filled cells that have to be numbers (or dates) for the column to count as one."""
+"""Minimum share of numbers (or dates) among the filled cells of a column of that kind."""
 
 MOST_LEVELS = 20
 FEW_LEVELS = 50
@@ -19,7 +19,7 @@ FEW_LEVELS = 50
 
 @dataclass
 class Column:
-    """A column's kind (number, date, category, constant, identifier, empty), and what was noticed about it."""
+    """A column's kind (number, date, category, constant, identifier, empty), and notes about it."""
 
     name: str
     kind: str
@@ -33,7 +33,7 @@ class Column:
 
 
 def number_of(cell: str) -> float | None:
-    """The finite number a cell holds; None when it holds none."""
+    """Return the finite number in a cell, or None."""
     try:
         value = float(cell.strip())
     except ValueError:
@@ -42,7 +42,7 @@ def number_of(cell: str) -> float | None:
 
 
 def date_of(cell: str) -> float | None:
-    """Days since year 1 of an ISO date or timestamp; None when it is neither."""
+    """Return the days since year 1 of an ISO date or timestamp, or None."""
     text = cell.strip()
     if len(text) < 8 or not text[:4].isdigit():
         return None
@@ -56,7 +56,7 @@ def date_of(cell: str) -> float | None:
 
 
 def describe(table: Table, name: str) -> Column:
-    """Tell what a column holds; odd cells in a column of numbers are noted with their row."""
+    """Return the kind of a column; odd cells in a column of numbers are noted with their row."""
     cells = table.column(name)
     filled = [cell for cell in cells if not is_missing(cell)]
     distinct = len({cell.strip() for cell in filled})
@@ -99,7 +99,7 @@ def _note_odd(table: Table, column: Column, cells: list[str]) -> None:
 
 @dataclass
 class Encoder:
-    """Turns rows into numbers by what the training rows showed: medians, levels, and flags for missing values."""
+    """Converts rows to numbers with medians, levels and flags for missing values from the training rows."""
 
     parts: list[tuple[str, str, Any]]
     names: list[str]
@@ -127,7 +127,7 @@ class Encoder:
         return cls(parts, names)
 
     def encode(self, table: Table, rows: list[int]) -> list[list[float]]:
-        """Rows as numbers; a level that training did not show is all zeros."""
+        """Return rows as numbers; a level that is not in the training rows becomes all zeros."""
         blocks: list[list[list[float]]] = []
         for name, kind, learned in self.parts:
             cells = table.column(name)

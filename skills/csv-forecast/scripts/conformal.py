@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 
 def conformal_quantile(scores: Sequence[float], level: float) -> float:
-    """The score that a new one stays at or below with probability *level*; infinite when *scores* are too few."""
+    """Return the score that a new one does not exceed with probability *level*; infinite if *scores* are too few."""
     position = math.ceil((len(scores) + 1) * level - 1e-9)
     return math.inf if position > len(scores) else sorted(scores)[position - 1]
 
 
 def wilson(successes: int, count: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's interval for a share: how sure a measured coverage is."""
+    """Return Wilson's interval for a share: the uncertainty of a measured coverage."""
     if not count:
         return 0.0, 1.0
     share = successes / count

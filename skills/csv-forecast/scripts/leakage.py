@@ -1,4 +1,4 @@
-"""Columns that give the answer away: almost certainly known only after the target, or the target under another name."""
+"""Columns that reveal the target: known only after it, or the target under another name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .columns import Column, date_of, number_of
 from .table import Table
 
 TOO_GOOD = 0.98
-"""Rank correlation or purity a single column does not reach by itself in honest data."""
+"""Rank correlation or purity that a single column does not reach in data without leakage."""
 
 
 def leaks(table: Table, columns: list[Column], rows: list[int], answers: list[str] | list[float]) -> list[str]:
@@ -42,7 +42,7 @@ def _numeric(column: Column, cells: list[str], answers: list[str] | list[float])
 
 
 def _separation(values: list[float], labels: list[bool]) -> float:
-    """Distance of the AUC from a coin, 0 to 1."""
+    """Return the distance of the AUC from 0.5, scaled to 0 to 1."""
     positives = sum(labels)
     negatives = len(labels) - positives
     if positives < 3 or negatives < 3:
@@ -52,7 +52,7 @@ def _separation(values: list[float], labels: list[bool]) -> float:
 
 
 def _purity(cells: list[str], answers: list[str] | list[float]) -> float:
-    """Share of rows explained by their level's most frequent answer, beyond what the commonest answer explains."""
+    """Return the share of rows that their level's most frequent answer explains, beyond the overall most frequent."""
     if isinstance(answers[0], float):
         return 0.0
     groups: dict[str, Counter[str | float]] = defaultdict(Counter)

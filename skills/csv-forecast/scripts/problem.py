@@ -40,7 +40,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A model's name, its held-out figures, forecasts of open rows, points to draw, and what mattered."""
+    """A model's name, its held-out figures, forecasts of open rows, points to draw, and feature importance."""
 
     method: str
     evaluation: dict[str, Any]
@@ -51,12 +51,12 @@ class Outcome:
 
 
 def rounded(value: float) -> float:
-    """Six significant digits: the last bits of a float differ between machines."""
+    """Round to six significant digits: the last bits of a float differ between machines."""
     return float(f"{value:.6g}")
 
 
 def importance(model: Any, problem: Problem, rows: list[int], truth: list[Any], scoring: str) -> list[dict[str, Any]]:
-    """By how much the held-out score falls when a column is shuffled (five times), largest first."""
+    """Return the loss of the held-out score when a column is shuffled (five times), largest first."""
     from sklearn.inspection import permutation_importance
 
     expected = [truth[index] for index in rows]

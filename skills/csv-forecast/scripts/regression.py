@@ -9,7 +9,7 @@ from .conformal import conformal_quantile, wilson
 from .problem import Outcome, Problem, importance, rounded
 
 BOOST_FROM_ROWS = 150
-"""Training rows from which boosted trees compete with the linear model."""
+"""Number of training rows from which boosted trees are compared with the linear model."""
 
 _POINTS_KEPT = 300
 

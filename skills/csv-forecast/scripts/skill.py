@@ -50,10 +50,10 @@ def _ask_for_target(table: Table, wrong: Any) -> SkillResult:
     short = sum(map(len, table.header)) <= MOST_ALLOWED_CHARS
     ask = Question(
         name="target",
-        description=f"Which column is to be forecast? One of: {columns}",
+        description=f"Which column should be forecast? One of: {columns}",
         allowed={"enum": list(table.header)} if short else {},
     )
-    summary = f"{table.name} has {len(table.header)} columns, and nothing says which one is to be forecast."
+    summary = f"{table.name} has {len(table.header)} columns, and the request does not say which one to forecast."
     if wrong:
         summary = f"{table.name} has no column {str(wrong)[:MOST_SHOWN]!r}."
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary, questions=(ask,))
@@ -99,7 +99,7 @@ def _level(given: Any) -> float:
     if given is None:
         return LEVEL
     if not isinstance(given, int | float) or not 0.5 <= given <= 0.99:
-        raise BadTable(f"context.level is {given!r}; it has to be a number from 0.5 to 0.99.")
+        raise BadTable(f"context.level is {given!r}; it must be a number from 0.5 to 0.99.")
     return float(given)
 
 
@@ -107,25 +107,27 @@ def _constant(target: Target) -> Outcome | None:
     if len(set(target.answers)) > 1:
         return None
     only = target.answers[0]
-    note = f"The target is {only!r} in every labelled row: there is nothing to tell apart."
+    note = f"The target is {only!r} in every labelled row: there is nothing to learn."
     forecasts = [{"row": row + 1, "forecast": only} for row in target.open_rows]
     return Outcome("constant", {}, forecasts, [], [], [note])
 
 
 def _baseline_only(target: Target, features: list[Column], warnings: list[str]) -> Outcome | None:
-    """The plain baseline when learning is out of the question, with the reason; None when it is not."""
+    """Return a simple baseline and the reason if learning is impossible, otherwise None."""
     classes = Counter(target.answers)
     if importlib.util.find_spec("sklearn") is None:
         reason = MISSING_EXTRA
     elif len(target.labelled) < LEAST_LABELLED:
         reason = f"{len(target.labelled)} labelled rows are too few to learn from; {LEAST_LABELLED} are needed."
     elif not features:
-        reason = "No column besides the target is usable: identifiers, constants and empty columns say nothing."
+        reason = (
+            "No column besides the target is usable: identifiers, constants and empty columns carry no information."
+        )
     elif target.task == "classification" and len(classes) > MOST_CLASSES:
         reason = f"{target.name} has {len(classes)} different values: it is a text or an identifier, not a class."
     elif target.task == "classification" and min(classes.values()) < 4:
         rare = min(classes, key=lambda kind: (classes[kind], str(kind)))
-        reason = f"The class {rare!r} has {classes[rare]} rows; 4 are needed to learn, calibrate and check."
+        reason = f"The class {rare!r} has {classes[rare]} rows; 4 are needed for training, calibration and evaluation."
     else:
         return None
     warnings.append(f"Only a baseline is given. {reason}")
@@ -167,7 +169,7 @@ def _learned(table: Table, features: list[Column], target: Target, level: float)
         level=level,
         seed=seed,
     )
-    with threadpool_limits(1):  # many threads on small data cost more than they bring, and change the last digits
+    with threadpool_limits(1):  # many threads slow down small data, and change the last digits
         return forecast_class(problem) if target.task == "classification" else forecast_number(problem)
 
 
@@ -229,7 +231,7 @@ def _summary(table: Table, target: Target, outcome: Outcome) -> str:
 
 
 def confidence_of(outcome: Outcome) -> float:
-    """Share of the baseline's held-out error that the model removes; 0.2 for a baseline by itself."""
+    """Return the share of the baseline's held-out error that the model removes; 0.2 for a baseline alone."""
     figures = outcome.evaluation
     for error, naive in (("mae", "mae_of_median"), ("brier", "brier_of_base_rate")):
         if error in figures and figures[naive]:
@@ -276,7 +278,7 @@ def _facts(request: SkillRequest, table: Table, bucket: str, target: Target, out
 
 
 def bucket_of(table: Table, path: Path | None) -> str:
-    """Bucket of facts about the table: by its real path, or by its content if it came inline."""
+    """Return the bucket of facts about the table: by its real path, or by its content if it is inline."""
     if path is not None:
         return "file:" + hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return "table:" + hashlib.sha256(repr(table.header).encode()).hexdigest()[:16]

@@ -14,7 +14,7 @@ CALIBRATION_SHARE, HELD_OUT_SHARE = 0.25, 0.25
 
 @dataclass(frozen=True)
 class Split:
-    """Positions among the labelled rows: learn from ``train``, set widths by ``calibrate``, judge on ``held_out``."""
+    """Positions of labelled rows: ``train`` for learning, ``calibrate`` for interval widths, ``held_out`` for tests."""
 
     train: list[int]
     calibrate: list[int]
@@ -22,13 +22,13 @@ class Split:
 
 
 def seed_of(table: Table, target: str) -> int:
-    """A seed from the table's content and the target's name."""
+    """Return a seed from the table's content and the target's name."""
     digest = hashlib.sha256(repr((table.header, table.rows, target)).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:4], "big")
 
 
 def split_rows(answers: list[float] | list[str], seed: int) -> Split:
-    """Shuffle and split; classes are split each by itself, so that every part has its share of each."""
+    """Shuffle and split; each class is split separately, so that every part has its share of each class."""
     generator = random.Random(seed)
     groups: dict[str, list[int]] = defaultdict(list)
     for position, answer in enumerate(answers):

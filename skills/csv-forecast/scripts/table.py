@@ -1,4 +1,4 @@
-"""Reading a CSV file strictly: every complaint names the row and the column."""
+"""Strict reading of a CSV file: every error names the row and the column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "missing"
 
 
 class BadTable(Exception):
-    """The file cannot be used as a table; the message names row and column and says what to do."""
+    """The file is not a usable table; the message names row and column and the correction."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def is_missing(cell: str) -> bool:
 
 
 def table_at(given: str) -> tuple[Table, Path | None]:
-    """Read the table that *given* names (a path or ``file://`` URI) or is (text with a line break)."""
+    """Read the table in *given*: a path, a ``file://`` URI, or text with a line break."""
     if "\n" in given:
         return parse_table(given, "inline CSV"), None
     if given.startswith("file://"):
@@ -71,7 +71,7 @@ def _decoded(raw: bytes, name: str) -> str:
         return raw.decode("utf-16", "replace")
     if b"\0" in raw[:SNIFF_BYTES]:
         line = raw[: raw.index(b"\0")].count(b"\n") + 1
-        raise BadTable(f"{name} line {line} holds a zero byte: this is not a text file. Export it as CSV (UTF-8).")
+        raise BadTable(f"{name} line {line} has a zero byte: this is not a text file. Export it as CSV (UTF-8).")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -123,7 +123,7 @@ def _header(fields: list[str], name: str) -> tuple[str, ...]:
 
 def _ragged(fields: list[str], header: tuple[str, ...], name: str, row: int, line: int) -> str:
     if len(fields) < len(header):
-        place = f"column {header[len(fields)]!r} and what follows are missing"
+        place = f"column {header[len(fields)]!r} and the following ones are missing"
     else:
-        place = f"there is something after the last column {header[-1]!r}"
+        place = f"there are more values after the last column {header[-1]!r}"
     return f"{name} row {row} (line {line}) has {len(fields)} fields, the header has {len(header)}: {place}."

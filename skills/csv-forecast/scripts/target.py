@@ -1,4 +1,4 @@
-"""Which column is to be forecast, and whether it is a number or a class."""
+"""Choose the column to forecast, and whether it is a number or a class."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .table import BadTable, Table, is_missing
 
 USUAL_NAMES = ("target", "label", "y", "outcome", "class")
 FEW_CLASSES = 10
-"""Whole numbers with at most this many different values (and ten rows each) are read as classes."""
+"""Maximum number of different whole numbers (with ten rows each) that are read as classes."""
 
 LEAST_LABELLED = 20
-"""Labelled rows below which nothing is learned: only the plain baseline is reported."""
+"""Minimum number of labelled rows for learning; below it, only the simple baseline is reported."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Target:
 
 
 def choose_target(table: Table, context: dict[str, Any], answers: dict[str, Any], objective: str) -> str | None:
-    """The target column: as given, as the objective names it, or by a usual name; None when it has to be asked for."""
+    """Return the target column: as given, named by the objective, or by a usual name; None if a person must choose."""
     answer = answers.get("target")
     given = answer or context.get("target")
     if given:
@@ -48,7 +48,7 @@ def choose_target(table: Table, context: dict[str, Any], answers: dict[str, Any]
 
 
 def read_target(table: Table, name: str, column: Column, wanted: str | None) -> Target:
-    """Split the rows by whether the answer is known; raises :class:`BadTable` for an answer that cannot be read."""
+    """Split the rows by whether the answer is known; raises :class:`BadTable` for an unreadable answer."""
     cells = table.column(name)
     labelled = [row for row, cell in enumerate(cells) if not is_missing(cell)]
     open_rows = [row for row, cell in enumerate(cells) if is_missing(cell)]
@@ -56,7 +56,7 @@ def read_target(table: Table, name: str, column: Column, wanted: str | None) -> 
         raise BadTable(f"The target column {name!r} is empty in every row: there is nothing to learn from.")
     task = wanted or _task(column, [cells[row] for row in labelled])
     if task not in {"classification", "regression"}:
-        raise BadTable(f"context.task is {task!r}; it has to be classification or regression.")
+        raise BadTable(f"context.task is {task!r}; it must be classification or regression.")
     if task == "classification":
         return Target(name, task, labelled, [cells[row].strip() for row in labelled], open_rows)
     numbers: list[float] = []

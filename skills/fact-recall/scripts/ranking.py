@@ -15,24 +15,24 @@ K1, B = 1.2, 0.75
 """The usual BM25 constants (Robertson and Zaragoza, 2009): saturation of repeats, weight of length."""
 
 SAME_BUCKET = 5.0
-"""Added for a fact about the very folder or file asked about: more than any usual word score."""
+"""Bonus for a fact about the requested folder or file: more than any usual word score."""
 
 _WORD = re.compile(r"[^\W_]{2,}", re.UNICODE)
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words of two letters and more; underscores and punctuation separate."""
+    """Return lower-case words of two or more letters, separated by underscores and punctuation."""
     return _WORD.findall(text.lower())
 
 
 def fact_words(fact: Fact) -> list[str]:
-    """The words a fact is found by: its key, its keywords and its value."""
+    """Return the words by which a fact is found: its key, its keywords and its value."""
     value = fact.value if isinstance(fact.value, str) else json.dumps(fact.value, sort_keys=True, default=str)
     return words_of(" ".join([fact.key, *fact.keywords, value[:MAX_RANKED_CHARS]]))
 
 
 def rank(facts: list[Fact], query: list[str], bucket: str) -> list[tuple[float, Fact]]:
-    """Score every fact against the *query* words, best first; ties by bucket and key."""
+    """Score every fact against the *query* words, best first; equal scores in order of bucket and key."""
     documents = [Counter(fact_words(fact)) for fact in facts]
     lengths = [sum(document.values()) for document in documents]
     usual = sum(lengths) / len(lengths) if lengths else 1.0

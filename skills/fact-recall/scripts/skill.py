@@ -1,4 +1,4 @@
-"""Recall: rank the facts the engine fetched against what is asked, and say where they come from."""
+"""Recall: rank the stored facts against the objective, and name their sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_LINE_CHARS = 120
 
 MOST_FACTS = 60
 MOST_BYTES = 12_000
-"""The recalled facts travel inside a document: below the 16 KiB at which a payload moves to the blob store."""
+"""Maximum bytes of the recalled facts in a document: payloads of 16 KiB or more go to the blob store."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -55,7 +55,7 @@ def _limit(given: Any) -> int:
 
 
 def _newest(facts: tuple[Fact, ...]) -> list[Fact]:
-    """One fact a bucket and key: the one learned last."""
+    """Return one fact for each bucket and key: the one learned last."""
     newest: dict[tuple[str, str], Fact] = {}
     for fact in sorted(facts, key=lambda fact: (_when(fact), fact.source)):
         newest[fact.bucket, fact.key] = fact
@@ -92,7 +92,7 @@ def _summary(facts: list[Fact], bucket: str, path: str) -> str:
 
 
 def _insights(facts: list[Fact], considered: int, bucket: str) -> tuple[str, ...]:
-    found = [f"{considered} facts were considered, {len(facts)} kept."]
+    found = [f"{considered} facts were considered, {len(facts)} selected."]
     elsewhere = sum(fact.bucket != bucket for fact in facts) if bucket else 0
     if elsewhere:
         found.append(f"{elsewhere} of them are about other folders or files.")

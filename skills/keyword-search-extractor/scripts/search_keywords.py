@@ -16,7 +16,7 @@ from fireswarm import LeftOut, count_noun, read_text, walk_files
 
 MAX_LIMIT = 5_000
 MAX_LINE_CHARS = 500
-"""Maximum hits that are extracted, and maximum characters of a line that are shown."""
+"""Maximum characters of a line that are shown."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Hit:
 
 @dataclass
 class Found:
-    """All hits counted, the first ones extracted. ``counts``: hits by keyword; ``files``: hits by file."""
+    """The number of all hits, and the first hits in full. ``counts``: hits by keyword; ``files``: hits by file."""
 
     hits: list[Hit] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ class Found:
 
 
 def pattern_of(keywords: Sequence[str], regex: str | None = None) -> re.Pattern[str]:
-    """One expression for all keywords, as whole words; ValueError when there is nothing to look for."""
+    """Return one expression for all keywords, as whole words; raises ValueError without a keyword."""
     if regex:
         try:
             return re.compile(regex, re.IGNORECASE)
@@ -51,7 +51,7 @@ def pattern_of(keywords: Sequence[str], regex: str | None = None) -> re.Pattern[
             raise ValueError(f"invalid regular expression {regex!r}: {error}") from error
     wanted = sorted({word.strip() for word in keywords if word.strip()}, key=len, reverse=True)
     if not wanted:
-        raise ValueError("there is no keyword to look for")
+        raise ValueError("there is no keyword to search for")
     parts = [r"\s+".join(re.escape(part) for part in word.split()) for word in wanted]
     return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)", re.IGNORECASE)
 
@@ -98,7 +98,7 @@ def as_json(found: Found) -> dict[str, Any]:
 
 
 def as_markdown(found: Found) -> str:
-    """Hits below the names of their files."""
+    """Return the hits as a list below each file name."""
     total = count_noun(found.counts.total(), "hit")
     lines = [f"# {total} in {len(found.files):,} of {count_noun(found.searched, 'file')}", ""]
     name = ""

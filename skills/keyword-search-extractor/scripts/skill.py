@@ -1,4 +1,4 @@
-"""Entry of the skill: read the request, search, and leave one artifact."""
+"""Entry of the skill: read the request, search, and return one artifact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .search_keywords import MAX_LIMIT, as_json, as_markdown, pattern_of, search
 _QUOTED = re.compile(r"[\"“«]([^\"“”«»]{2,80}+)[\"”»]|`([^`]{2,80})`|(?<!\w)'([^']{2,80})'(?!\w)")
 _SHOWN = 20
 _SHOWN_CHARS = 200
-"""Hits, and characters of each, that the artifact's value repeats: it is part of a document of bounded size."""
+"""Limits of hits and of their characters in the artifact's value, which is part of a document of bounded size."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -28,7 +28,7 @@ def run(request: SkillRequest) -> SkillResult:
         Question(name=name, description=text, type=kind)
         for name, text, kind, known in (
             ("path", "Folder or file to search", "path", given),
-            ("keywords", "Words or phrases to look for, separated by commas", "string", keywords or regex),
+            ("keywords", "Words or phrases to search for, separated by commas", "string", keywords or regex),
         )
         if not known
     ]
@@ -98,12 +98,12 @@ def written(request: SkillRequest, kind: str, name: str, text: str, summary: str
 
 
 def place_at(given: str) -> Path:
-    """The path, or the one behind a ``file://`` URI."""
+    """Return the path, or the path of a ``file://`` URI."""
     return Path(unquote(urlsplit(given).path) if given.startswith("file://") else given).expanduser()
 
 
 def keywords_of(request: SkillRequest) -> list[str]:
-    """Keywords of the context or the answers, else what the objective has in quotes."""
+    """Return the keywords of the context or the answers, otherwise the quoted text of the objective."""
     given = request.context.get("keywords") or request.answers.get("keywords")
     if given:
         words = given if isinstance(given, list) else str(given).split(",")
@@ -112,8 +112,8 @@ def keywords_of(request: SkillRequest) -> list[str]:
 
 
 def bounded(request: SkillRequest, name: str, usual: int, low: int, high: int) -> int:
-    """A whole number of the context within bounds; ValueError says what it may be."""
+    """Return an integer of the context within bounds; raises ValueError with the allowed range."""
     value = request.context.get(name, usual)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"context.{name} is {value!r}; it has to be a whole number from {low} to {high}")
+        raise ValueError(f"context.{name} is {value!r}; it must be a whole number from {low} to {high}")
     return value

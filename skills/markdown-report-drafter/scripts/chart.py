@@ -1,4 +1,4 @@
-"""One chart a report, as SVG: the same bytes for the same input."""
+"""Draw one chart for a report, as SVG: the same input gives the same bytes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 
 from .sources import Source, of_type
 
-MISSING_EXTRA = "There is no chart: the extra `report` (pip install 'fireswarm[report]') brings matplotlib."
+MISSING_EXTRA = (
+    "There is no chart: matplotlib is missing, install the extra `report` (pip install 'fireswarm[report]')."
+)
 
 _BARS = 12
 _BLUE, _GREY, _INK = "#2f6f9f", "#b9c4cc", "#23303a"
 
 
 def draw(sources: list[Source], kind: str, form: str = "svg") -> tuple[bytes, str] | None:
-    """The chart that fits the artifacts at hand, and what it shows; None when there is nothing to draw.
+    """Return the chart for the artifacts and a description of it; None if there is nothing to draw.
 
     Raises :class:`ImportError` without matplotlib.
     """

@@ -1,4 +1,4 @@
-"""The sections of a report on a folder: what is in it, what was noticed, and where trouble is likely."""
+"""The sections of a report on a folder: its content, findings, and likely trouble."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def inventory_section(source: Source) -> str:
 
 
 def risk_section(source: Source) -> str:
-    """The highest scores with their bands, and what is known about their error."""
+    """Return the highest scores with their bands, and the known error of the scores."""
     content = source.content
     scores: list[dict[str, Any]] = content.get("scores", [])[:SHOWN_FILES]
     if not scores:
@@ -70,7 +70,7 @@ def risk_section(source: Source) -> str:
 
 
 def noticed_section(source: Source) -> str:
-    """Broken links, duplicates and open markers, with their places."""
+    """Return broken links, duplicates and open markers, with their places."""
     content = source.content
     parts: list[str] = []
     broken = content.get("broken_links", [])
@@ -98,7 +98,7 @@ def noticed_section(source: Source) -> str:
 
 
 def open_markers(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every marker of the inventory with its file."""
+    """Return every marker of the inventory with its file."""
     return [
         {"path": record["path"], **marker}
         for record in content.get("files", [])
@@ -152,5 +152,5 @@ def _trust(content: dict[str, Any]) -> list[str]:
             f"{evaluation['fixed']} of {evaluation['files']} files that a later fix touched."
         )
     else:
-        found.append("Nothing in the history could check this order: read it as a place to start looking.")
+        found.append("History could not check this order: use it only as a starting point.")
     return found

@@ -1,4 +1,4 @@
-"""Writing Markdown that stays what it is: every text is escaped, every table has its columns."""
+"""Writing Markdown: every text is escaped, every table has its columns."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\
 
 
 def visible(value: Any) -> str:
-    """Text on one line without control characters and direction marks, which would hide or reorder it."""
+    """Return text on one line without control characters and direction marks, which could hide or reorder it."""
     return " ".join(_CONTROL.sub(" ", str(value)).split())
 
 
 def escaped(value: Any) -> str:
-    """Text as one line in which nothing can start markup, a link or HTML; not for the beginning of a line."""
+    """Return text as one line that cannot start markup, a link or HTML; unsafe at the beginning of a line."""
     return _SPECIAL.sub(r"\\\1", visible(value))
 
 
 def inline(value: Any) -> str:
-    """Escaped text that may also begin a line: it starts no heading, list or rule there."""
+    """Return escaped text that is also safe at the beginning of a line: it starts no heading, list or rule."""
     return _LINE_START.sub(lambda match: f"{match.group(1)[:-1]}\\{match.group(1)[-1]}", escaped(value))
 
 
 def code(value: Any) -> str:
-    """Text as a code span: the fence is longer than any run of backticks within."""
+    """Return text as a code span: the fence is longer than any run of backticks in it."""
     text = visible(value)
     if not text:
         return ""
@@ -38,7 +38,7 @@ def code(value: Any) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
-    """A pipe table; the cells are Markdown in which pipes are not escaped yet, *align* has ``l``, ``r`` or ``c``."""
+    """Return a pipe table; the cells are Markdown with unescaped pipes, *align* has ``l``, ``r`` or ``c``."""
     marks = {"l": "---", "r": "---:", "c": ":---:"}
     line = [marks[align[index]] if index < len(align) else "---" for index in range(len(header))]
     body = [f"| {' | '.join(cell.replace('|', BAR) for cell in row)} |" for row in rows]
@@ -51,7 +51,7 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def number(value: Any) -> str:
-    """A figure as people read it: thousands separated, at most four significant digits after the point."""
+    """Format a figure for people: thousands separated, at most four significant digits after the point."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return inline(value)
     if isinstance(value, int) or float(value).is_integer():
@@ -71,5 +71,5 @@ def brief(value: Any, most: int = 80) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """The beginning of a text, with an ellipsis when that is not all of it."""
+    """Return the beginning of a text, with an ellipsis if it was shortened."""
     return text if len(text) <= most else text[: most - 1].rstrip(" ,;.") + "…"

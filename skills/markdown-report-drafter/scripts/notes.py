@@ -1,4 +1,4 @@
-"""The sections of a report on notes, and the checklist of what is open in them."""
+"""The sections of a report on notes, and the checklist of open items."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def notes_section(source: Source) -> str:
 
 
 def checklist(source: Source, title: str) -> tuple[str, int]:
-    """A list to tick off, by file: broken links, open markers, documents without a title; and its length."""
+    """Return a checklist by file and its length: broken links, open markers, documents without a title."""
     content = source.content
     items: dict[str, list[str]] = {}
     for entry in content.get("broken_links", []):

@@ -15,10 +15,10 @@ _UNCHANGED_SHOWN = 12
 
 
 def remembered_section(request: SkillRequest, sources: list[Source]) -> tuple[str, list[str]]:
-    """The section, and one sentence a changed figure for the summary."""
+    """Return the section, and one sentence for each changed figure for the summary."""
     recalled = of_type(sources, "recalled_facts")
     facts = _recalled(request, recalled)
-    cite = recalled.cite if recalled is not None else "(facts handed in with this task)"
+    cite = recalled.cite if recalled is not None else "(facts passed to this task)"
     title = "## What earlier runs learned"
     if not facts:
         summary = recalled.artifact.summary if recalled is not None else "No fact was recalled."
@@ -29,7 +29,7 @@ def remembered_section(request: SkillRequest, sources: list[Source]) -> tuple[st
     moved = [(fact, known) for fact, known in compared if known and change_of(fact["value"], known[0]) != "same"]
     same = [fact for fact, known in compared if known and change_of(fact["value"], known[0]) == "same"]
     unmeasured = [fact for fact, known in compared if known is None]
-    summary = recalled.artifact.summary if recalled is not None else f"Handed in: {count_noun(len(facts), 'fact')}."
+    summary = recalled.artifact.summary if recalled is not None else f"Passed in: {count_noun(len(facts), 'fact')}."
     parts = [title, f"{inline(summary)} {cite}"]
     if moved:
         rows = [_row(fact, known) for fact, known in moved[:_SHOWN]]

@@ -1,4 +1,4 @@
-"""Draft ``report.md`` out of the artifacts, signals and facts at hand; every statement names its source."""
+"""Draft ``report.md`` from artifacts, signals and facts; every statement names its source."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def run(request: SkillRequest) -> SkillResult:
     sources = collect(request)
     if not any(source.artifact.type in SUBJECTS and source.content for source in sources):
         summary = (
-            "There is nothing to report on: no inventory, risk_scores or csv_forecast artifact came in. "
-            "Let this task depend on the tasks that make them."
+            "There is nothing to report on: the task has no inventory, risk_scores or csv_forecast artifact. Let "
+            "this task depend on the tasks that produce them."
         )
         return SkillResult.failure(summary)
     kind = kind_of(request, sources)
@@ -53,7 +53,7 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def asked(objective: str) -> str:
-    """The operator's own words, without what the plan put in front of them."""
+    """Return the operator's words, without the prefix that the plan added."""
     return objective.split("answers: ", 1)[-1].split("that answer: ", 1)[-1]
 
 
@@ -116,7 +116,7 @@ def _summary(sources: list[Source], signals: tuple[Signal, ...], changes: list[s
 
 
 def _signal_section(signals: tuple[Signal, ...], sources: list[Source]) -> str:
-    """The strongest signals, at most a few of each name so that one name does not crowd out the others."""
+    """Return the strongest signals, with a limit for each name so that no name fills the section."""
     if not signals:
         return ""
     seen: Counter[str] = Counter()
@@ -134,7 +134,7 @@ def _signal_section(signals: tuple[Signal, ...], sources: list[Source]) -> str:
 
 
 def raised_by(signal: Signal, sources: list[Source]) -> str:
-    """The citation of the artifact whose task raises signals of this name."""
+    """Return the citation of the artifact whose task raises signals of this name."""
     maker = "risk_scores" if signal.name == "risk" else "inventory"
     if signal.name in {"leakage", "small_data", "predictability"}:
         maker = "csv_forecast"
@@ -199,7 +199,7 @@ def next_actions(sources: list[Source]) -> list[tuple[str, Source]]:
 def _chart(
     request: SkillRequest, sources: list[Source], kind: str, artifacts: list[Artifact], insights: list[str]
 ) -> str:
-    """Draw and write the chart; return its Markdown, empty when there is none."""
+    """Draw and write the chart; return its Markdown, or "" if there is no chart."""
     try:
         drawn = draw(sources, kind)
     except ImportError:

@@ -1,4 +1,4 @@
-"""The artifacts a report rests on: numbered, loaded, and listed at its end."""
+"""The artifacts that a report cites: numbered, loaded, and listed at its end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def of_type(sources: list[Source], kind: str) -> Source | None:
 
 
 def sources_table(sources: list[Source]) -> str:
-    """The table every citation leads to."""
+    """Return the table of all cited artifacts."""
     rows = [
         [
             source.id,

@@ -21,7 +21,7 @@ _FIGURES = {
 
 
 def csv_section(source: Source) -> str:
-    """The table, the model's held-out figures, what it leans on, and the rows forecast."""
+    """Return the table, the model's held-out figures, the important features, and the forecast rows."""
     content = source.content
     parts = [
         "## The table",
@@ -50,7 +50,7 @@ def _evaluation(content: dict[str, Any], source: Source) -> list[str]:
     figures: dict[str, Any] = content.get("evaluation", {})
     rows = [[label, number(figures[name])] for name, label in _FIGURES.items() if name in figures]
     if not rows:
-        return ["Nothing was held out: there was nothing to learn."]
+        return ["Nothing was held out, since there was nothing to learn."]
     parts = [f"### On rows the model never saw {source.cite}", table(["Figure", "Value"], rows, "lr")]
     for name in ("coverage_range", "set_coverage_range"):
         if name in figures:
@@ -72,7 +72,7 @@ def _important(content: dict[str, Any], source: Source) -> list[str]:
         return []
     rows = [[code(entry["feature"]), number(entry["loss"]), number(entry["spread"])] for entry in entries]
     head = f"### What it leans on {source.cite}"
-    text = "How much worse the held-out score gets when a column is shuffled."
+    text = "Loss of the held-out score when a column is shuffled."
     return [head, text, table(["Column", "Loss", "Spread"], rows, "lrr")]
 
 

@@ -1,4 +1,4 @@
-"""Write down what was asked for, once and for all: the request snapshot that every later step is held to."""
+"""Record the request once: later steps must keep to this snapshot."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from fireswarm import Question, SkillRequest, SkillResult, SkillState, is_secret
 MAX_FILES = 50
 MAX_BYTES = 1_000_000
 CODE = (".ts", ".js")
-"""Code may be named like a secret: `Api.credentials.ts` declares the fields of a login, and holds none."""
+"""Suffixes of code, which may have names like secrets: `Api.credentials.ts` only declares the fields of a login."""
 
 SUFFIXES = (*CODE, ".md", ".markdown", ".txt", ".yaml", ".yml", ".json")
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """The snapshot: correlation id, name, source with its hashes, and the bounds of the run."""
+    """Return the snapshot: correlation id, name, source with its hashes, and the bounds of the run."""
     given = {**request.context, **request.answers}
     named = str(given.get("source") or next((item.uri for item in request.attachments), ""))
     if not named:
-        return _ask("Which file or folder is the node to be made from?")
+        return _ask("From which file or folder should the node be made?")
     place = Path(unquote(urlsplit(named).path)) if named.startswith("file://") else Path(named).expanduser()
     if not place.exists():
-        return _ask(f"There is no {named}. Which file or folder is the node to be made from?")
+        return _ask(f"There is no {named}. From which file or folder should the node be made?")
     files = _files(place)
     if not files:
-        return _ask(f"{named} holds none of {', '.join(SUFFIXES)}. Which file or folder is it?")
+        return _ask(f"{named} has no {', '.join(SUFFIXES)} files. Which file or folder is it?")
     size = sum(file["bytes"] for file in files)
     if len(files) > MAX_FILES or size > MAX_BYTES:
-        told = f"{named} has {len(files)} files and {size:,} bytes; {MAX_FILES} and {MAX_BYTES:,} are read at most"
+        told = f"{named} has {len(files)} files and {size:,} bytes; the limits are {MAX_FILES} and {MAX_BYTES:,}"
         return SkillResult.failure(f"{told}: name a smaller folder or one file")
     name = pipelines.identifier(str(given.get("name") or place.name.split(".")[0]))
     carried = pipelines.Carried.of(request)
@@ -48,7 +48,7 @@ def run(request: SkillRequest) -> SkillResult:
             "repository": given.get("repository"),
             "limits": request.limits.model_dump(),
         },
-        "what was asked for; it never changes",
+        "the request as it was submitted; it never changes",
     )
     return SkillResult(
         summary=f"{name}: {len(files)} file(s), {size:,} bytes", artifacts=carried.artifacts(), confidence=1.0
@@ -56,7 +56,7 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def _files(place: Path) -> list[dict[str, Any]]:
-    """List files with size and hash, sorted. Hidden files of a folder and those that hold secrets are passed over."""
+    """List files with size and hash, sorted. Skips hidden files of a folder and files that may hold secrets."""
     found = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
     listed: list[dict[str, Any]] = []
     for path in found:
@@ -70,7 +70,7 @@ def _files(place: Path) -> list[dict[str, Any]]:
         except OSError as error:
             if error.errno != errno.EFBIG:
                 raise
-            listed.append({"name": name, "bytes": path.stat().st_size, "sha256": ""})  # too large in any case
+            listed.append({"name": name, "bytes": path.stat().st_size, "sha256": ""})  # too large to be read
         else:
             listed.append({"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
     return listed

@@ -1,4 +1,4 @@
-"""Lay out the node's project from templates, and the allowlist of what later steps may touch in it."""
+"""Create the node's project from templates, and the allowlist of paths that later steps may change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEMPLATES = Path(__file__).parents[1] / "references" / "templates"
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """A package that checks its input and calls an operation; the operations themselves are still to be written."""
+    """Return a package that checks its input and calls an operation; the operations are still stubs."""
     carried = pipelines.Carried.of(request)
     content = carried.json("node_schema.json")
     inputs = content.pop("inputs")

@@ -1,4 +1,4 @@
-"""Write down for a person what was tried and what still fails: nothing is retried forever."""
+"""Report to a person the attempted fixes and the remaining failures, which are not retried forever."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MAX_LOG_CHARS = 12_000
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """``escalation_report.md``."""
+    """Return ``escalation_report.md``."""
     carried = pipelines.Carried.of(request)
     snapshot = carried.json("request_snapshot.json")
     result = carried.json("validation.json") if "validation.json" in carried else {}
@@ -19,13 +19,13 @@ def run(request: SkillRequest) -> SkillResult:
         "",
         f"Run `{snapshot['correlation_id']}` stopped: {why}.",
         "",
-        f"- asked for: {snapshot['objective']}",
+        f"- requested: {snapshot['objective']}",
         f"- attempts to fix it: {request.context.get('attempts', 0)} of {request.limits.fix_loop_max}",
         f"- last result: {result.get('pytest', 'none')}",
         "",
         "## What to do",
         "",
-        "Look at `diff.patch` and at the log below. Fix the source or the documents and submit the pipeline again, or",
+        "Read `diff.patch` and the log below. Fix the source or the documents and submit the pipeline again, or",
         "take the project as it is and finish it by hand. Nothing was merged.",
         "",
         "## Log",

@@ -8,7 +8,7 @@ from .target import Target
 from .templates import Template
 
 ASKING_WEIGHT = 2.0
-"""Lowest weight of a template's keyword that says what is wanted. A fit needs such a word, or a phrase."""
+"""Minimum weight of a template's keyword that names the wanted result. A fit needs such a keyword, or a phrase."""
 
 
 def measure(objective: str, templates: list[Template], target: Target | None) -> Fit:

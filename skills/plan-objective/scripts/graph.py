@@ -1,4 +1,4 @@
-"""Filling a template's placeholders, and checking the task graph before anybody works on it."""
+"""Fill a template's placeholders, and check the task graph before it is created."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 class PlanInvalid(Exception):
-    """The filled graph may not be created; the message says why."""
+    """The filled graph may not be created; the message has the reason."""
 
 
 def fill(template: Template, values: dict[str, Any], roles: tuple[str, ...]) -> tuple[list[PlannedTask], list[str]]:
-    """Fill *template* with *values*; optional tasks whose role is missing are left out and named."""
+    """Fill *template* with *values*; returns also the optional tasks that were dropped for lack of their role."""
     dropped = [task for task in template.tasks if roles and task.optional and task.assigned_to not in roles]
     gone = {task.key for task in dropped}
     bridges = {task.key: task.depends_on for task in dropped}
@@ -31,7 +31,7 @@ def fill(template: Template, values: dict[str, Any], roles: tuple[str, ...]) -> 
 
 
 def validate(tasks: list[PlannedTask], roles: tuple[str, ...]) -> list[list[str]]:
-    """Check size, roles, dependencies and cycles; return the keys in waves that can run side by side."""
+    """Check size, roles, dependencies and cycles; return the keys in waves that can run in parallel."""
     keys = [task.key for task in tasks]
     if not 1 <= len(tasks) <= MOST_TASKS:
         raise PlanInvalid(f"The plan has {len(tasks)} tasks; 1 to {MOST_TASKS} are allowed.")
@@ -55,7 +55,7 @@ def _waves(tasks: list[PlannedTask]) -> list[list[str]]:
     while waiting:
         ready = sorted(key for key, needs in waiting.items() if not needs & waiting.keys())
         if not ready:
-            raise PlanInvalid(f"The tasks {', '.join(sorted(waiting))} wait for each other in a circle.")
+            raise PlanInvalid(f"The tasks {', '.join(sorted(waiting))} depend on each other in a cycle.")
         waves.append(ready)
         for key in ready:
             del waiting[key]
@@ -77,7 +77,7 @@ def _fill_task(task: TaskTemplate, values: dict[str, Any], bridges: dict[str, tu
 
 
 def _bridged(needs: tuple[str, ...], bridges: dict[str, tuple[str, ...]]) -> list[str]:
-    """Dependencies with each left-out task replaced by what that one waited for."""
+    """Return the dependencies with each dropped task replaced by its own dependencies."""
     found: list[str] = []
     for key in needs:
         found.extend(_bridged(bridges[key], bridges) if key in bridges else [key])
@@ -85,7 +85,7 @@ def _bridged(needs: tuple[str, ...], bridges: dict[str, tuple[str, ...]]) -> lis
 
 
 def _fill(value: Any, values: dict[str, Any]) -> Any:
-    """Replace placeholders; a text that is one placeholder takes the value as it is, None when there is none."""
+    """Replace placeholders; a text that is a single placeholder becomes the value itself, or None without a value."""
     if not isinstance(value, str):
         return value
     whole = _PLACEHOLDER.fullmatch(value)

@@ -1,4 +1,4 @@
-"""Which template fits an objective: weighted words and phrases, with the reasons kept."""
+"""Choose a template for an objective by weighted words and phrases, with reasons."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .templates import FALLBACK, Template
 
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _SHORTEST_MISSPELT = 6
-"""Words below six letters have to match exactly: ``list`` and ``last`` are both words."""
+"""Minimum length of a word that may have a typo: ``list`` and ``last`` are both words."""
 
 CSV_BONUS = 3.0
-"""A CSV file as the target says more than one keyword does."""
+"""Bonus of CSV templates for a CSV file as the target; it exceeds the weight of one keyword."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Match:
 
 
 def rank_templates(templates: list[Template], objective: str, target: Target | None) -> list[Match]:
-    """Score every template, best first; the fallback scores nothing and therefore comes after any that fits."""
+    """Score every template, best first; the fallback scores zero and comes after any that fits."""
     words = _WORD.findall(objective.lower())
     text = " ".join(words)
     matches = [_score(template, words, text, target) for template in templates]
@@ -37,7 +37,7 @@ def rank_templates(templates: list[Template], objective: str, target: Target | N
 
 
 def choose(matches: list[Match]) -> Match | None:
-    """The best usable template that has anything to say for it, else the fallback if that is usable."""
+    """Return the best usable template with a positive score, or the fallback if that is usable."""
     for match in matches:
         if match.usable and match.score > 0 and match.template.name != FALLBACK:
             return match
@@ -45,7 +45,7 @@ def choose(matches: list[Match]) -> Match | None:
 
 
 def wanted(matches: list[Match]) -> Match | None:
-    """The template the words ask for, whether or not its needs are met."""
+    """Return the template with the best word score, even if its needs are unmet."""
     best = max(matches, key=lambda match: (match.score, match.template.name), default=None)
     return best if best is not None and best.score > 0 else None
 
@@ -69,7 +69,7 @@ def _score(template: Template, words: list[str], text: str, target: Target | Non
 
 
 def _found(keyword: str, words: list[str]) -> str:
-    """The word that stands for *keyword*: itself, or for longer words one with a single slip."""
+    """Return the word that matches *keyword*: the keyword itself, or a longer word with one typo."""
     if keyword in words:
         return keyword
     if len(keyword) < _SHORTEST_MISSPELT:

@@ -1,4 +1,4 @@
-"""The second turn: whether the tasks of the plan brought what was asked for."""
+"""The second turn: check if the tasks of the plan answered the objective."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ ANSWERS = ("report", "content_summary", "keyword_hits", "checklist")
 """Artifacts that answer an objective, the most complete first."""
 
 CARRIED = (*ANSWERS, "chart")
-"""Artifacts that answer the objective and so become this task's own; the rest stays with the tasks that made it."""
+"""Artifacts that answer the objective and are copied to this task; others stay with their tasks."""
 
 
 NOT_ANSWERED = 0.1
-"""Highest confidence of a report that does not answer the objective."""
+"""Maximum confidence of a report that does not answer the objective."""
 
 
 def review(request: SkillRequest, *, answered: bool = True) -> SkillResult:
-    """Carry the report over when it is there, and name every task that did not finish.
+    """Return the report if there is one, and name every task that did not finish.
 
     *answered* is False if the plan was made with ``best_effort`` and does not fit the objective.
     """
@@ -26,7 +26,7 @@ def review(request: SkillRequest, *, answered: bool = True) -> SkillResult:
     insights = tuple(_line(child) for child in request.children)
     missing = "; ".join(f"{child.key or child.task_id} ({child.assigned_to}) is {child.status}" for child in unfinished)
     if report is None:
-        reason = missing or "every task finished, but none left a report artifact"
+        reason = missing or "every task finished, but none produced a report artifact"
         return SkillResult(
             state=SkillState.FAILED,
             summary=truncate(f"There is no report: {reason}."),
@@ -72,6 +72,6 @@ def _remedy(child: ChildResult) -> str:
 
 
 def _confidence(children: tuple[ChildResult, ...], done: int) -> float:
-    """The least sure finished task, lowered by the share that did not finish."""
+    """Return the lowest confidence of a finished task, lowered by the share of unfinished tasks."""
     known = [child.confidence for child in children if child.status == "done" and child.confidence is not None]
     return round(min(known, default=1.0) * done / len(children), 4)

@@ -1,4 +1,4 @@
-"""From an objective to a task graph, and on the second turn from the tasks' results to the answer."""
+"""Plan an objective as a task graph, and on the second turn answer it from the tasks' results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_QUOTED_CHARS = 1_500
 MOST_UNKNOWN = 8
 
 PASSED_ON = ("target", "task", "exclude", "level", "shard_files", "max_files", "max_commits")
-"""Keys of the objective's context that templates may hand on to tasks as they are."""
+"""Keys of the objective's context that templates may pass on to tasks unchanged."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -62,7 +62,7 @@ def _fit(request: SkillRequest) -> Fit:
 
 
 def _needs_model(fit: Fit) -> SkillResult:
-    """Refuse an objective that no template fits, and say what it would take."""
+    """Refuse an objective that no template fits, and say what it needs."""
     words = ", ".join(fit.unknown[:MOST_UNKNOWN])
     unknown = f": it knows no plan for {words}" if words else ""
     return SkillResult.failure(

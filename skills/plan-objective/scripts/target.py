@@ -25,7 +25,7 @@ MOST_KEYWORDS = 12
 
 @dataclass(frozen=True)
 class Target:
-    """A folder or file that is there; ``csv`` is the table in it when there is exactly one."""
+    """An existing folder or file; ``csv`` is the table in it if there is exactly one."""
 
     path: Path
     kind: Literal["folder", "csv", "file"]
@@ -39,7 +39,7 @@ class Target:
 
 
 class TargetMissing(Exception):
-    """A path was given but nothing is there; the message says so."""
+    """The given path does not exist; the message names it."""
 
 
 def bucket_of(path: Path) -> str:
@@ -66,7 +66,7 @@ def find_target(request: SkillRequest) -> Target | None:
 
 
 def keywords_of(objective: str, target: Target | None) -> list[str]:
-    """Words to recall facts by: the bucket, the target's name, and the telling words of the objective."""
+    """Return the words for recalling facts: the bucket, the target's name, and the important words of the objective."""
     words = [word for word in _WORD.findall(objective.lower()) if word not in _PLAIN]
     first = [] if target is None else [target.bucket, target.path.name.lower()]
     return list(dict.fromkeys([*first, *words]))[:MOST_KEYWORDS]

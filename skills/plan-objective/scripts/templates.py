@@ -1,4 +1,4 @@
-"""Plan templates as data: ``references/templates/*.yaml``, read strictly."""
+"""Plan templates as data: ``references/templates/*.yaml``, validated strictly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FALLBACK = "fallback"
 
 
 class TemplateBroken(Exception):
-    """A template file cannot be used; the message names the file and what is wrong with it."""
+    """A template file cannot be used; the message names the file and the error."""
 
 
 class _Strict(BaseModel):
@@ -34,7 +34,7 @@ class Needs(_Strict):
 
 
 class TaskTemplate(_Strict):
-    """One task with placeholders; an optional one is dropped when the swarm has no such role."""
+    """One task with placeholders; an optional one is dropped if the swarm lacks its role."""
 
     key: str
     assigned_to: str
@@ -66,6 +66,6 @@ def load_templates(folder: Path = TEMPLATES) -> list[Template]:
         except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as error:
             raise TemplateBroken(f"{file.name} is not a plan template: {error}") from error
         if template.name != file.stem:
-            raise TemplateBroken(f"{file.name} names itself {template.name}; file and name have to agree.")
+            raise TemplateBroken(f"{file.name} has the name {template.name}; the name must match the file.")
         found.append(template)
     return found

@@ -1,4 +1,4 @@
-"""Prepare a pull request: a branch and a patch, made with git. Nothing is merged unless the operator said so."""
+"""Prepare a pull request: a branch and a patch, made with git. Nothing is merged unless the operator enabled it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def run(request: SkillRequest) -> SkillResult:
     snapshot = carried.json("request_snapshot.json")
     result = carried.json("validation.json")
     if not result["passed"]:
-        told = f"the tests do not pass ({result['pytest']}): there is nothing to prepare"
+        told = f"the tests do not pass ({result['pytest']}): no pull request can be prepared"
         return SkillResult.failure(told)
     branch = f"fireswarm/node-{snapshot['node_name']}"
-    moment = str(snapshot["requested_at"])  # the same run makes the same commit, however often it is resumed
+    moment = str(snapshot["requested_at"])  # a resumed run makes the same commit
     try:
         with tempfile.TemporaryDirectory() as place:
             git = _Git(Path(place), moment)
@@ -48,7 +48,7 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 class _Git:
-    """git in one folder, at one moment: the same input makes the same commits."""
+    """Run git in one folder with a fixed time: the same input makes the same commits."""
 
     def __init__(self, folder: Path, moment: str) -> None:
         self.folder = folder

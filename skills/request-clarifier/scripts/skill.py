@@ -1,4 +1,4 @@
-"""Ask for what a request lacks, round by round, and write down what was answered."""
+"""Ask for missing parts of a request, round by round, and record the answers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from fireswarm import (
 FORMS = ("report", "list", "table", "code")
 AUDIENCE = InputField(name="audience", description="Who will read or use the result?")
 FORM = InputField(name="form", description=f"What should it be? One of {', '.join(FORMS)}.", allowed={"enum": FORMS})
-LIMITS = InputField(
-    name="limits", description="What must it keep to: length, sources, a date? May stay open.", required=False
-)
+LIMITS = InputField(name="limits", description="What limits apply: length, sources, a date? Optional.", required=False)
 
 
 def run(request: SkillRequest) -> AgentResponse:
@@ -30,9 +28,9 @@ def run(request: SkillRequest) -> AgentResponse:
     )
     missing = [field for field in (AUDIENCE, FORM) if not talk.inputs.get(field.name)]
     if missing:
-        return _ask(missing, "Before this can begin:")
+        return _ask(missing, "Needed before work can begin:")
     if talk.inputs["form"] in ("report", "code") and "limits" not in talk.inputs and not talk.fact("asked_for_limits"):
-        return _ask([LIMITS], "One thing more:", PocketFact(key="asked_for_limits", value=True))
+        return _ask([LIMITS], "One more question:", PocketFact(key="asked_for_limits", value=True))
     return _brief(request, talk)
 
 

@@ -1,4 +1,4 @@
-"""Features of every file as of a moment in the history, from commits before that moment only."""
+"""Features of every file at a moment of the history, from earlier commits only."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 LEARNED = ("commits", "recent", "churn", "fixes", "authors", "lines", "complexity", "age", "idle", "is_test")
-"""Features of the supervised route. Test distance is known for today only and would leak, so it is left out."""
+"""Features of the supervised route. Test distance is known only for today and would leak, so it is left out."""
 
 MOST_FILES_A_FIX = 30
-"""A fix that touches more files is a sweep; it says nothing about any one of them."""
+"""Maximum number of files of a fix; a larger fix says nothing about any single file."""
 
 _DAY = 86_400.0
 
@@ -57,14 +57,14 @@ def histories_until(history: dict[str, Any], until: float) -> dict[str, FileHist
 
 
 def last_time(history: dict[str, Any]) -> float:
-    """The latest commit time; after a rebase the last commit need not have it."""
+    """Return the latest commit time; after a rebase the last commit may be older."""
     return max(float(commit["time"]) for commit in history["commits"])
 
 
 def learned_row(
     path: str, file: FileHistory | None, lines: int | None, complexity: int | None, at: float
 ) -> list[float]:
-    """One row of :data:`LEARNED`: counts by ``ln(1 + x)``, times in days by the same."""
+    """Return one row of :data:`LEARNED`: counts and times in days, all as ``ln(1 + x)``."""
     file = file or FileHistory(first=at, last=at)
     return [
         math.log1p(file.commits),
@@ -81,7 +81,7 @@ def learned_row(
 
 
 def fixed_between(history: dict[str, Any], after: float, until: float) -> set[str]:
-    """Paths touched by a fix-like commit after *after* and not later than *until*."""
+    """Return the paths that a fix-like commit touched after *after* and no later than *until*."""
     found: set[str] = set()
     for commit in history["commits"]:
         if commit["fix"] and after < commit["time"] <= until and len(commit["files"]) <= MOST_FILES_A_FIX:
@@ -97,7 +97,7 @@ def looks_like_test(path: str) -> bool:
 
 
 def scored_files(inventory: dict[str, Any]) -> list[dict[str, Any]]:
-    """The files worth scoring: source code, or every text file when there is no code."""
+    """Return the files to score: source code, or every text file if there is no code."""
     records: list[dict[str, Any]] = [record for record in inventory["files"] if record.get("kind") == "text"]
     return [record for record in records if "complexity" in record] or records
 

@@ -9,7 +9,7 @@ from .features import percentile_ranks
 
 
 def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
-    """Probability that a positive outranks a negative, ties counting half; None without both kinds."""
+    """Return the probability that a positive outranks a negative, ties counting half; None if one kind is missing."""
     positives = sum(labels)
     negatives = len(labels) - positives
     if not positives or not negatives:
@@ -26,7 +26,7 @@ def brier(probabilities: Sequence[float], labels: Sequence[bool]) -> float:
 
 
 def calibration(probabilities: Sequence[float], labels: Sequence[bool], bins: int = 5) -> dict[str, Any]:
-    """Forecast against outcome in *bins* of equal count, and their weighted mean gap (ECE)."""
+    """Compare forecast and outcome in *bins* of equal count; returns also their weighted mean gap (ECE)."""
     order = sorted(range(len(labels)), key=lambda index: (probabilities[index], index))
     table: list[dict[str, Any]] = []
     gap = 0.0

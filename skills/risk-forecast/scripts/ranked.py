@@ -14,8 +14,10 @@ WEIGHTS: Mapping[str, float] = {
     "recent": 0.22, "fixes": 0.20, "complexity": 0.18, "commits": 0.14, "lines": 0.10, "test_distance": 0.10,
     "authors": 0.06,
 }  # fmt: skip
-"""Prior weight of each feature: recent change and past fixes first, then complexity. An opinion, so the band of
-each score comes from drawing other weights around it."""
+"""Prior weight of each feature: recent change and past fixes first, then complexity.
+
+The weights are an opinion, so the band of each score comes from drawing other weights around them.
+"""
 
 LABELS: Mapping[str, str] = {
     "recent": "recent commits (weighted)", "fixes": "fixes", "complexity": "complexity", "commits": "commits",
@@ -23,7 +25,7 @@ LABELS: Mapping[str, str] = {
 }  # fmt: skip
 
 CONCENTRATION = 20.0
-"""Of the Dirichlet around the weights: at 20 a weight of 0.2 has a standard deviation of 0.09."""
+"""Concentration of the Dirichlet distribution of weights: at 20, a weight of 0.2 has a standard deviation of 0.09."""
 
 BAND = (0.1, 0.9)
 UNTESTED_DISTANCE = 5
@@ -34,7 +36,7 @@ TOP = 10
 
 @dataclass(frozen=True)
 class Scored:
-    """A file's score from 0 to 1 with its band, and the share of draws that put it among the first ten."""
+    """A file's score from 0 to 1 with its band, and the share of draws in which it is among the first ten."""
 
     path: str
     score: float
@@ -45,14 +47,14 @@ class Scored:
 
 
 def rounded(path: str, score: float, band: tuple[float, float], top_share: float, why: tuple[str, ...]) -> Scored:
-    """A score as it is written down: four decimals."""
+    """Round a score to four decimals."""
     return Scored(path, round(score, 4), round(band[0], 4), round(band[1], 4), round(top_share, 3), why)
 
 
 def table_of(
     records: Sequence[dict[str, Any]], histories: dict[str, FileHistory], *, tests_known: bool
 ) -> dict[str, list[float]]:
-    """Columns of raw values by feature; features that say nothing here (all equal) are left out."""
+    """Return columns of raw values by feature, without features that are equal for all files."""
     seen = [histories.get(record["path"], FileHistory()) for record in records]
     columns: dict[str, list[float]] = {
         "recent": [file.recent for file in seen],
@@ -70,7 +72,7 @@ def table_of(
 def score_ranks(
     records: Sequence[dict[str, Any]], columns: dict[str, list[float]], seed: int
 ) -> tuple[list[Scored], int]:
-    """Score every file, highest first, and say how many weight draws the bands come from."""
+    """Score every file, highest first; returns also the number of weight draws for the bands."""
     names = [name for name in WEIGHTS if name in columns]
     ranks = [percentile_ranks(columns[name]) for name in names]
     count = len(records)
@@ -99,7 +101,7 @@ def score_ranks(
 
 
 def _distance(record: dict[str, Any]) -> float:
-    """Steps to the nearest test; a test itself is at 0, a file that no test reaches counts as five away."""
+    """Return the steps to the nearest test: 0 for a test, five for a file that no test reaches."""
     if record.get("test"):
         return 0.0
     return float(min(record.get("test_distance", UNTESTED_DISTANCE), UNTESTED_DISTANCE))
@@ -108,7 +110,7 @@ def _distance(record: dict[str, Any]) -> float:
 def _reasons(
     index: int, names: list[str], ranks: list[list[float]], columns: dict[str, list[float]]
 ) -> tuple[str, ...]:
-    """The three features that lift this file most above the middle, in words."""
+    """Return the three features that raise this file's score most, in words."""
     lifts = [(WEIGHTS[name] * (ranks[number][index] - 0.5), name, number) for number, name in enumerate(names)]
     lifts.sort(key=lambda lift: (-lift[0], lift[1]))
     return tuple(

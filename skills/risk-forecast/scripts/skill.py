@@ -1,4 +1,4 @@
-"""Which files are likely to cause trouble next: learned from history where it allows, ranked where it does not."""
+"""Forecast which files are likely to cause trouble: learned from history if possible, otherwise ranked."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .ranked import BAND, WEIGHTS, Scored, score_ranks, table_of
 
 SHOWN = 25
 SIGNALS = 5
-MISSING_EXTRA = "scikit-learn is not installed; the extra `predict` (pip install 'fireswarm[predict]') brings it"
-SCORE_MEANS = "probability that a fix-like commit touches the file in a stretch like the last quarter of the commits"
+MISSING_EXTRA = "scikit-learn is not installed; it needs the extra `predict` (pip install 'fireswarm[predict]')"
+SCORE_MEANS = "probability that a fix-like commit touches the file in a period like the last quarter of the commits"
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The scores, how they were made, and what is known about their error."""
+    """The scores, their method, and their known error."""
 
     method: str
     scores: list[Scored]
@@ -33,7 +33,7 @@ class Forecast:
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """Score the files of the inventory that the request carries."""
+    """Score the files of the inventory in the request."""
     source = next((artifact for artifact in request.artifacts if artifact.type == "inventory"), None)
     if source is None:
         summary = "There is no inventory artifact to score. Let this task depend on workspace-inventory."
@@ -41,7 +41,7 @@ def run(request: SkillRequest) -> SkillResult:
     inventory = read_artifact_object(source)
     if not isinstance(inventory.get("files"), list):
         name = source.name or "the inventory"
-        summary = f"The file of {name} could not be read: only its totals came. Run the inventory again."
+        summary = f"The file of {name} could not be read; only its totals are available. Run the inventory again."
         return SkillResult.failure(summary, retryable=True)
     records = scored_files(inventory)
     if not records:
@@ -53,7 +53,7 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def make_forecast(inventory: dict[str, Any], records: list[dict[str, Any]]) -> Forecast:
-    """Take the supervised route when history and the extra allow it, else the rank route with the reason."""
+    """Use the supervised route if history and the extra allow it, otherwise the rank route with the reason."""
     history: dict[str, Any] | None = inventory.get("history")
     seed = seed_of(inventory)
     if importlib.util.find_spec("sklearn") is None:
@@ -77,7 +77,7 @@ def make_forecast(inventory: dict[str, Any], records: list[dict[str, Any]]) -> F
         f"Brier {evaluation['brier']:.3f} (base rate alone {evaluation['brier_of_base_rate']:.3f}).",
     ]
     if evaluation["brier"] > evaluation["brier_of_base_rate"]:
-        insights.append("The probabilities are no better than the base rate: trust the order, not the figures.")
+        insights.append("The probabilities are no better than the base rate: use only the order, not the figures.")
     return Forecast("logistic regression", scores, about, tuple(insights), evaluation["auc"])
 
 
@@ -117,7 +117,7 @@ def _rank_route(
 
 
 def backtest_ranks(history: dict[str, Any] | None) -> dict[str, Any]:
-    """AUC of the rank score as of the last cut against the fixes after it; empty with fewer than three."""
+    """Return the AUC of the rank score at the last cut against later fixes; empty with fewer than three fixes."""
     if history is None or not history.get("splits"):
         return {}
     split = history["splits"][-1]
@@ -151,7 +151,7 @@ def _result(request: SkillRequest, inventory: dict[str, Any], forecast: Forecast
             Signal(name="risk", strength=file.score, subject=file.path, note="; ".join(file.why))
             for file in forecast.scores[:SIGNALS]
         ),
-        insights=(*forecast.insights, f"Facts are kept under {bucket}."),
+        insights=(*forecast.insights, f"Facts are stored under {bucket}."),
         facts=facts,
         confidence=round(min(1.0, max(0.0, forecast.confidence)), 4),
         next_recommended_actions=tuple(
@@ -217,7 +217,7 @@ def _nothing() -> Forecast:
 
 
 def seed_of(inventory: dict[str, Any]) -> int:
-    """A seed from what is scored: file hashes and history, not the time of the inventory."""
+    """Return a seed from the scored data: file hashes and history, not the time of the inventory."""
     history = inventory.get("history") or {}
     content = [[record["path"], record.get("sha256")] for record in inventory["files"]]
     text = json.dumps([content, history.get("head")], sort_keys=True)

@@ -1,4 +1,4 @@
-"""The supervised route: learn from one stretch of history, be judged on the next, then forecast from today."""
+"""The supervised route: train on one period of history, evaluate on the next, then forecast from today."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .metrics import auc, brier, calibration, quantile
 from .ranked import BAND, TOP, Scored, rounded
 
 LEAST_FILES, LEAST_EACH_WAY, LEAST_HELD_OUT = 40, 8, 5
-"""Fewer files, or fewer fixed and unfixed ones, and ten coefficients fit noise."""
+"""With fewer files, or fewer fixed and unfixed ones, ten coefficients would fit noise."""
 
 USEFUL_AUC = 0.6
-"""Held-out AUC below which the model is not used: too close to a coin."""
+"""Minimum held-out AUC of a usable model; 0.5 is chance."""
 
 REGULARISATION = 0.5
 REFITS = 100
@@ -22,7 +22,7 @@ REFITS = 100
 
 @dataclass(frozen=True)
 class Stretch:
-    """Files as of a moment, and which of them a fix touched before the next."""
+    """Files at a moment, and which of them a fix touched before the next moment."""
 
     paths: list[str]
     rows: list[list[float]]
@@ -31,7 +31,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of the supervised route: usable or not, the reason, and the scores on the held-out stretch."""
+    """Result of the supervised route: usable or not, the reason, and the scores on the held-out period."""
 
     usable: bool
     reason: str
@@ -41,7 +41,7 @@ class Verdict:
 
 
 def stretch(history: dict[str, Any], split: dict[str, Any], until: float) -> Stretch:
-    """The code files of the snapshot *split* with features as of it and labels up to *until*."""
+    """Return the code files at the snapshot *split* with features at that time and labels up to *until*."""
     histories = histories_until(history, split["time"])
     fixed = fixed_between(history, split["time"], until)
     paths = sorted(path for path, measured in split["files"].items() if measured[1] is not None)
@@ -57,7 +57,7 @@ def _row_at(path: str, histories: dict[str, FileHistory], split: dict[str, Any])
 def judge(history: dict[str, Any] | None) -> Verdict:
     """Train on the first stretch, evaluate on the second, and decide."""
     if history is None or len(history.get("splits", ())) < 2:
-        return Verdict(False, "the history is too short to be cut into a learning and a checking part", {})
+        return Verdict(False, "the history is too short to be split into a training and an evaluation part", {})
     first, second = history["splits"][:2]
     end = last_time(history)
     train = stretch(history, first, second["time"])
@@ -83,7 +83,7 @@ def judge(history: dict[str, Any] | None) -> Verdict:
         "calibration": calibration(forecast, held_out.labels),
     }
     if area < USEFUL_AUC:
-        reason = f"on held-out history the model reached an AUC of {area:.2f}, below the {USEFUL_AUC} it has to reach"
+        reason = f"on held-out history the model reached an AUC of {area:.2f}, below the required {USEFUL_AUC}"
         return Verdict(False, reason, evaluation, train, held_out)
     return Verdict(True, f"held-out AUC {area:.2f}", evaluation, train, held_out)
 
@@ -113,7 +113,7 @@ class Fitted:
 
 
 def one_thread() -> Any:
-    """A context in which the linear algebra keeps to one thread: many small fits are slower on several."""
+    """Return a context in which linear algebra uses one thread: many small fits are slower with several."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)
@@ -133,7 +133,7 @@ def fit(data: Stretch) -> Fitted:
 def forecast(
     verdict: Verdict, records: list[dict[str, Any]], history: dict[str, Any], seed: int
 ) -> tuple[list[Scored], Fitted]:
-    """Refit on both stretches and score today's files; bands from refits on resampled files."""
+    """Refit on both periods and score today's files; bands from refits on resampled files."""
     if verdict.train is None or verdict.held_out is None:
         raise ValueError("a verdict without data cannot forecast")
     both = Stretch(
@@ -154,7 +154,7 @@ def forecast(
 
 
 def _refits(data: Stretch, rows: list[list[float]], seed: int) -> list[list[float]]:
-    """Probabilities of *rows* from models refitted on files drawn with replacement; a file keeps both its rows."""
+    """Return probabilities of *rows* from models refitted on resampled files; a file keeps both its rows."""
     generator = random.Random(seed)
     by_path: dict[str, list[int]] = {}
     for index, path in enumerate(data.paths):
@@ -199,7 +199,10 @@ def _shortage(train: Stretch, held_out: Stretch) -> str:
     if len(train.paths) < LEAST_FILES:
         return f"only {len(train.paths)} code files existed at the first cut, {LEAST_FILES} are needed"
     if min(fixed, len(train.labels) - fixed) < LEAST_EACH_WAY:
-        return f"{fixed} of {len(train.labels)} files were fixed between the cuts, {LEAST_EACH_WAY} each way are needed"
+        return (
+            f"{fixed} of {len(train.labels)} files were fixed between the cuts; {LEAST_EACH_WAY} fixed and "
+            f"{LEAST_EACH_WAY} unfixed ones are needed"
+        )
     if min(checked, len(held_out.labels) - checked) < LEAST_HELD_OUT:
         return f"{checked} of {len(held_out.labels)} files were fixed after the second cut, {LEAST_HELD_OUT} are needed"
     return ""

@@ -1,4 +1,4 @@
-"""Build the schema that everything after it stands on: the inferred one in its one normal form, held to its trace."""
+"""Build the schema for all later steps: the inferred schema in normal form, checked against its trace map."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from fireswarm import SkillRequest, SkillResult, TraceMap, pipelines
 
 JSON_TYPES = {"options": "string"}
-"""Kinds of parameters that JSON Schema calls otherwise."""
+"""Names of parameter types in JSON Schema, where they differ."""
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """``node_schema.json``: operations and parameters sorted, and a JSON Schema of each operation's input."""
+    """Return ``node_schema.json``: operations and parameters sorted, and a JSON Schema of each operation's input."""
     carried = pipelines.Carried.of(request)
     inferred = pipelines.NodeSchema.model_validate(carried.json("inferred_schema.json"))
     trace = TraceMap.model_validate(carried.json("trace_map.json"))
     if faults := pipelines.trace_faults(trace, inferred.fields(), carried.tree(pipelines.SOURCES)):
-        return SkillResult.failure(f"the trace map does not hold: {'; '.join(faults)}")
+        return SkillResult.failure(f"the trace map is invalid: {'; '.join(faults)}")
     schema = inferred.model_copy(
         update={
             "operations": tuple(sorted(inferred.operations, key=lambda operation: operation.key)),

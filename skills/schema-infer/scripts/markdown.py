@@ -36,7 +36,7 @@ COLUMNS = {
 
 
 def read(source: Source, name: str) -> Reading:
-    """Read *source*; without operations if it is written in another form."""
+    """Read *source*; the result has no operations if the document has another form."""
     reading = Reading("TYPE2", name)
     lines = source.text.splitlines()
     resource = operation = ""
@@ -85,7 +85,7 @@ def _operation(
 
 
 def _row(reading: Reading, source: Source, number: int, line: str, operation: str, columns: list[str]) -> list[str]:
-    """Take one line of a table; returns the columns that hold for the next."""
+    """Read one line of a table; returns the columns for the next line."""
     if not line.lstrip().startswith("|") or not operation:
         return []
     cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]

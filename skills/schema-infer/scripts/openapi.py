@@ -1,4 +1,4 @@
-"""Read an OpenAPI document (2.0 or 3.x, YAML or JSON) into a schema, with the lines each field stands on."""
+"""Read an OpenAPI document (2.0 or 3.x, YAML or JSON) into a schema, with the source lines of each field."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fireswarm import pipelines
 from .reading import Reading, Source, Unreadable
 
 MAX_REFERENCES = 20
-"""References followed one after the other; a longer chain leads in a circle."""
+"""Maximum number of references followed in a row; a longer chain is a cycle."""
 
 PLACES = {"path": "path", "query": "query", "header": "header", "formData": "body", "body": "body"}
 
 
 def read(source: Source, name: str) -> Reading:
-    """The API that *source* describes."""
+    """Return the API that *source* describes."""
     try:
         document: Any = yaml.safe_load(source.text)
     except (yaml.YAMLError, RecursionError) as error:
@@ -56,13 +56,13 @@ class _Reader:
             if not isinstance(reference, str):
                 return value
             if not reference.startswith("#/"):
-                raise Unreadable(f"{reference} leads out of {self.source.name}: bundle the document first")
+                raise Unreadable(f"{reference} points outside {self.source.name}: bundle the document first")
             found: Any = self.document
             for part in reference[2:].split("/"):
                 key = part.replace("~1", "/").replace("~0", "~")
                 found = found.get(key) if isinstance(found, dict) else None
             value = found
-        raise Unreadable(f"the references of {self.source.name} lead in a circle")
+        raise Unreadable(f"the references of {self.source.name} form a cycle")
 
     def _base_url(self) -> None:
         servers = self.document.get("servers") or []
@@ -107,7 +107,7 @@ class _Reader:
             break
 
     def _line(self, path: str, method: str) -> int:
-        """The line of *method* below *path*; the path's own, or the first, where JSON has all on one line."""
+        """Return the line of *method* below *path*; for one-line JSON, the line of the path or the first line."""
         path_line = next(
             (
                 number

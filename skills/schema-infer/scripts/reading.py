@@ -11,24 +11,24 @@ MAX_QUOTE_CHARS = 200
 
 
 class Unreadable(ValueError):
-    """The source is not what its reader reads; the message says what is missing."""
+    """The source does not have the form that its reader expects; the message says what is missing."""
 
 
 @dataclass(slots=True)
 class Source:
-    """One file of the bundle, by its name in there."""
+    """One file of the bundle, by its name in the bundle."""
 
     name: str
     text: str
 
     def evidence(self, first: int, last: int | None = None) -> Evidence:
-        """Lines *first* to *last*, counted from 1; the quote is the first of them."""
+        """Return lines *first* to *last*, counted from 1, as evidence; the quote is the first line."""
         lines = self.text.splitlines()
         quote = lines[first - 1].strip()[:MAX_QUOTE_CHARS] if first <= len(lines) else ""
         return Evidence(file=self.name, line_start=first, line_end=max(first, last or first), quote=quote)
 
     def line_of(self, text: str, after: int = 0) -> int:
-        """The first line below line *after* that holds *text*; 0 when none does."""
+        """Return the first line below line *after* that contains *text*, or 0."""
         lines = self.text.splitlines()
         return next((number for number in range(after + 1, len(lines) + 1) if text in lines[number - 1]), 0)
 
@@ -48,22 +48,22 @@ class Reading:
     trace: dict[str, TraceEntry] = field(default_factory=dict[str, TraceEntry])
 
     def know(self, name: str, *evidence: Evidence) -> None:
-        """A field rests on *evidence*; said again, it rests on more."""
+        """Add *evidence* for a field; a second call adds more."""
         before = self.trace[name].evidence if name in self.trace else ()
         self.trace[name] = TraceEntry(evidence=(*before, *evidence)[:20])
 
     def assume(self, name: str, rationale: str) -> None:
-        """A field rests on nothing that was read."""
+        """Note a field as an assumption."""
         self.trace[name] = TraceEntry(kind="ASSUMPTION", rationale=rationale)
 
     def operation(self, operation: pipelines.Operation, *evidence: Evidence) -> None:
-        """An operation; a second one of the same key is left out."""
+        """Add an operation; a second one with the same key is ignored."""
         if operation.key not in self.operations:
             self.operations[operation.key] = operation
             self.know(f"operations.{operation.key}", *evidence)
 
     def parameter(self, parameter: pipelines.Parameter, *evidence: Evidence) -> None:
-        """A parameter; one of the same name, with the same content, for another operation is the same."""
+        """Add a parameter; an equal parameter of another operation is merged with it."""
         for number, known in enumerate(self.parameters):
             if known.model_copy(update={"operations": parameter.operations}) == parameter:
                 joined = known.model_copy(update={"operations": (*known.operations, *parameter.operations)})
@@ -76,7 +76,7 @@ class Reading:
         self.know(pipelines.field_of(parameter), *evidence)
 
     def schema(self) -> pipelines.NodeSchema:
-        """The schema; ValueError when it does not hold together."""
+        """Return the schema; raises ValueError if it is inconsistent."""
         content: dict[str, Any] = {
             "name": self.name,
             "display_name": self.display_name,
@@ -90,7 +90,7 @@ class Reading:
         return pipelines.NodeSchema.model_validate(content)
 
     def trace_map(self, schema: pipelines.NodeSchema) -> TraceMap:
-        """The trace map of *schema*: fields nothing is known of are assumptions."""
+        """Return the trace map of *schema*: fields without evidence are assumptions."""
         for name in schema.fields():
             if name not in self.trace:
                 self.assume(name, "taken from the request, not from the source")

@@ -1,4 +1,4 @@
-"""Read a source into a schema with a trace map: by code where the source is plain, by advice where it is not."""
+"""Read a source into a schema with a trace map: by code if the source is clear, otherwise by advice."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def run(request: SkillRequest) -> SkillResult:
             carried,
             name,
             found["source_type"],
-            f"what code could read is not enough: {truncate('; '.join(faults), MAX_DETAIL_CHARS)}",
+            f"the part that code could read is not enough: {truncate('; '.join(faults), MAX_DETAIL_CHARS)}",
         )
     carried.write_json("inferred_schema.json", schema.model_dump(mode="json"))
     carried.write_json("trace_map.json", trace.model_dump(mode="json"))
     unknown = [operation.key for operation in schema.operations if not operation.path]
     told = f"{len(schema.operations)} operations, {len(schema.parameters)} parameters, read by code"
-    notes = (f"no method and path known of {', '.join(unknown)}",) if unknown else ()
+    notes = (f"no method and path found for {', '.join(unknown)}",) if unknown else ()
     return SkillResult(summary=told, artifacts=carried.artifacts(), insights=notes, confidence=0.9)
 
 

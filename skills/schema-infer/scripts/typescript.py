@@ -1,4 +1,4 @@
-"""Read a node's TypeScript source with tree-sitter: its description object, and what ``execute`` sends where."""
+"""Read a node's TypeScript source with tree-sitter: its description object, and the requests in ``execute``."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ KINDS: dict[str, pipelines.Kind] = {
     "json": "object",
     "dateTime": "string",
 }
-"""Types of a property, as the source names them. Others are read as text."""
+"""Types of a property, as the source names them. Other types are read as text."""
 
 SELECTORS = ("resource", "operation")
 
 
 def read(source: Source, name: str) -> Reading:
-    """The node that *source* describes; Unreadable when it holds no description."""
+    """Return the node that *source* describes; raises Unreadable if it has no description."""
     tree = Parser(Language(tree_sitter_typescript.language_typescript())).parse(source.text.encode())
     described = next((node for node in _all(tree.root_node, "object") if _is_description(node)), None)
     if described is None:
-        raise Unreadable(f"{source.name} holds no description object with displayName and properties")
+        raise Unreadable(f"{source.name} has no description object with displayName and properties")
     pairs = _pairs(described)
     constants = dict(_constants(tree.root_node))
     reading = Reading("TYPE1", pipelines.identifier(_text(pairs.get("name")) or name))
@@ -84,7 +84,7 @@ def _items(node: Node | None) -> list[Node]:
 
 
 def _literal(node: Node | None) -> Any:
-    """A literal's value; None for anything that has to be run to be known."""
+    """Return a literal's value, or None for an expression that must be evaluated."""
     match node.type if node is not None else "":
         case "string":
             try:
@@ -132,7 +132,7 @@ def _credentials(reading: Reading, source: Source, node: Node | None) -> None:
 
 
 def _shown(properties: dict[str, Node], selector: str) -> list[str]:
-    """For which resources or operations a property is shown; empty for all."""
+    """Return the resources or operations for which a property is shown; empty for all."""
     shown = _literal(_pairs(_pairs(properties.get("displayOptions")).get("show")).get(selector))
     return [str(value) for value in shown] if isinstance(shown, list) else []
 
@@ -186,7 +186,7 @@ def _parameters(
 
 
 def _keys_of(entries: dict[str, Node], reading: Reading) -> list[str]:
-    """Operations a parameter is for."""
+    """Return the operations that have a parameter."""
     resources, operations = _shown(entries, "resource"), _shown(entries, "operation")
     wanted = [
         operation for operation in reading.operations.values() if not resources or operation.resource in resources
@@ -257,7 +257,7 @@ def _call(bodies: list[Node], constants: dict[str, str]) -> dict[str, Any]:
 
 
 def _path(node: Node, constants: dict[str, str], places: dict[str, str]) -> str:
-    """A URL without its base; what is put in becomes a name in braces."""
+    """Return a URL without its base; inserted values become names in braces."""
     text = ""
     for part in node.children if node.type == "template_string" else [node]:
         if part.type == "template_substitution":
@@ -274,7 +274,7 @@ def _path(node: Node, constants: dict[str, str], places: dict[str, str]) -> str:
 
 
 def _asked(node: Node) -> Iterator[str]:
-    """Parameters that are read inside *node*: ``this.getNodeParameter('x', i)``."""
+    """Return the parameters that are read inside *node*: ``this.getNodeParameter('x', i)``."""
     for called in _all(node, "call_expression"):
         if _raw(called.child_by_field_name("function")).endswith("getNodeParameter"):
             arguments = _items(called.child_by_field_name("arguments"))

@@ -1,4 +1,4 @@
-"""Facts out of artifacts, and what became of the facts that were known before."""
+"""Extract facts from artifacts, and compare them with earlier facts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Change:
 
 
 def learn(request: SkillRequest) -> list[Fact]:
-    """The facts this session's artifacts support, one a bucket and key, at most :data:`MOST_FACTS`."""
+    """Return the facts in this session's artifacts, one for each bucket and key, at most :data:`MOST_FACTS`."""
     bucket = str(request.context.get("bucket") or f"session:{request.session_hash}"[:MAX_BUCKET_CHARS])
     found: dict[tuple[str, str], Fact] = {}
     for artifact in all_artifacts(request):
@@ -61,13 +61,13 @@ def learn(request: SkillRequest) -> list[Fact]:
 
 
 def asked(request: SkillRequest) -> str:
-    """The operator's objective, without the words the plan put in front of it."""
+    """Return the operator's objective, without the prefix that the plan added."""
     _, marker, rest = request.objective.partition("while answering: ")
     return " ".join((rest if marker else request.objective).split())
 
 
 def known_before(request: SkillRequest) -> dict[tuple[str, str], Fact]:
-    """Facts from before this session's work: what recall brought first, then facts this work did not write itself."""
+    """Return facts from before this session's work: recalled ones first, then facts that this work did not write."""
     own = {artifact.source_task_id for artifact in all_artifacts(request)} | {request.task_id}
     known: dict[tuple[str, str], Fact] = {}
     for fact in request.facts:
@@ -83,7 +83,7 @@ def known_before(request: SkillRequest) -> dict[tuple[str, str], Fact]:
 
 
 def compare(facts: list[Fact], known: dict[tuple[str, str], Fact]) -> list[Change]:
-    """Judge each fact against what was known."""
+    """Compare each fact with the earlier facts."""
     changes: list[Change] = []
     for fact in facts:
         before = known.get((fact.bucket, fact.key))
@@ -108,7 +108,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def keywords_for(request: SkillRequest, key: str, bucket: str) -> tuple[str, ...]:
-    """Words a fact is recalled by: its bucket, its key's parts, the plan's keywords, the objective's words."""
+    """Return words for recalling a fact: its bucket, parts of its key, the plan's keywords, the objective's words."""
     given = request.context.get("keywords")
     listed = [str(word).lower() for word in given] if isinstance(given, list | tuple) else []
     path = str(request.context.get("path") or "").rstrip("/").rsplit("/", 1)[-1].lower()
@@ -117,7 +117,7 @@ def keywords_for(request: SkillRequest, key: str, bucket: str) -> tuple[str, ...
 
 
 def _statements(artifact: Artifact, bucket: str) -> list[tuple[str, Any, str]]:
-    """``(key, value, bucket)`` for what an artifact states: its own ``facts``, else a few figures by type."""
+    """Return ``(key, value, bucket)`` for each statement of an artifact: its ``facts``, or a few figures by type."""
     content = artifact.value if isinstance(artifact.value, dict) else loaded(artifact)
     if not isinstance(content, dict):
         content = {}

@@ -23,7 +23,7 @@ _ESCAPED = re.compile(r"\\([^\w\s])")
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence, what kind of thing said it, and its place in the order of the material."""
+    """A sentence, the kind of its source, and its position in the material."""
 
     text: str
     kind: str
@@ -36,7 +36,7 @@ KIND_WEIGHT = {"artifact": 3.0, "summary": 3.0, "signal": 1.5, "insight": 2.0, "
 
 
 def loaded(artifact: Artifact) -> Any:
-    """The JSON behind *artifact*: its file when that can be read, else the value it carries."""
+    """Return the JSON object of *artifact*: from its file if that is readable, otherwise its value."""
     text = text_of(artifact)
     if text is not None:
         try:
@@ -47,7 +47,7 @@ def loaded(artifact: Artifact) -> Any:
 
 
 def text_of(artifact: Artifact) -> str | None:
-    """The text of the file behind *artifact*; None when there is none to read."""
+    """Return the text of the artifact's file, or None."""
     uri = artifact.uri or ""
     if not uri or uri.startswith("workdir:"):
         return None
@@ -59,7 +59,7 @@ def text_of(artifact: Artifact) -> str | None:
 
 
 def gather(request: SkillRequest) -> list[Sentence]:
-    """Every statement the request carries, in a stable order, without repetitions."""
+    """Return every statement of the request, in a stable order, without repetitions."""
     found: list[tuple[str, str, str]] = []
     for artifact in all_artifacts(request):
         source = artifact.source_task_id or ""
@@ -94,7 +94,7 @@ def all_artifacts(request: SkillRequest) -> list[Artifact]:
 
 
 def report_sentences(text: str) -> list[str]:
-    """Prose and list items of a Markdown report; tables, headings, code and its own source list are skipped."""
+    """Return the prose and list items of a Markdown report, without tables, headings, code and its list of sources."""
     found: list[str] = []
     skipped_level = 0
     fenced = False
@@ -111,7 +111,7 @@ def report_sentences(text: str) -> list[str]:
 
 
 def _skipped(heading: str, level_before: int) -> int:
-    """The level of the skipped section that *heading* begins or stays in; 0 outside of one."""
+    """Return the level of the skipped section that contains *heading*, or 0 outside such a section."""
     level = len(heading) - len(heading.lstrip("#"))
     if level_before and level > level_before:
         return level_before

@@ -1,4 +1,4 @@
-"""Compact a session: a bounded summary of what was found, and facts that outlive it."""
+"""Compact a session: a bounded summary of its results, and facts for later sessions."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from .summary import summarise
 MAX_LINE_CHARS = 120
 
 MOST_CHARS = 10_000
-"""Maximum characters of a summary: another role never gets the whole history."""
+"""Maximum characters of a summary: other roles never get the whole history."""
 
 _LISTED_CHANGES = 25
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """Summarise what the request carries and sort its facts into new, changed and confirmed."""
+    """Summarize the request's material and classify its facts as new, changed or confirmed."""
     artifacts = all_artifacts(request)
     if not artifacts and not request.signals and not request.children:
-        summary = "There is nothing to compact: no artifact, signal or result came in. Let it depend on other tasks."
+        summary = (
+            "There is nothing to compact: the task has no artifact, signal or result. Let it depend on other tasks."
+        )
         return SkillResult.failure(summary)
     changes = compare(learn(request), known_before(request))
     verdicts = Counter(change.verdict for change in changes)

@@ -1,4 +1,4 @@
-"""An extractive summary: whole sentences, chosen for what they say and against repetition, within a bound."""
+"""An extractive summary: whole sentences, chosen by value and without repetition, within a limit."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def _worth(sentence: Sentence, bag: Counter[str], rarity: dict[str, float], aske
 
 
 def _alike(one: Counter[str], other: Counter[str]) -> float:
-    """Jaccard likeness of the words of two sentences."""
+    """Return the Jaccard similarity of the words of two sentences."""
     union = len(one.keys() | other.keys())
     return len(one.keys() & other.keys()) / union if union else 0.0

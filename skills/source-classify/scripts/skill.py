@@ -1,4 +1,4 @@
-"""Tell a node's TypeScript source (TYPE1) from an API's documents (TYPE2): by a table, never by a guess."""
+"""Classify a source as TypeScript of a node (TYPE1) or documents of an API (TYPE2), by a table without guessing."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ RULES: tuple[tuple[str, str, str, str], ...] = (
     (r"\.(md|markdown|txt)$", r"(?m)\b(GET|POST|PUT|PATCH|DELETE)\s+/\S*", "TYPE2", "markdown"),
     (r"\.(md|markdown|txt)$", r"(?i)\b(api|endpoint|http)\b", "TYPE2", "document"),
 )
-"""File name, content, type, and how it is read. The first rule that fits any file decides."""
+"""File name, content, type and reader. The first rule that matches any file decides."""
 
 MAX_BYTES = 1_000_000
-"""node-normalize takes no larger source."""
+"""node-normalize accepts no larger source."""
 
 TYPES = {"TYPE1": "typescript", "TYPE2": "document"}
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """The classification, with the file and the rule that decided."""
+    """Return the classification, with the file and the rule that decided."""
     carried = pipelines.Carried.of(request)
     snapshot = carried.json("request_snapshot.json")
     root = Path(snapshot["source"]["path"])
@@ -44,7 +44,7 @@ def run(request: SkillRequest) -> SkillResult:
         description="TYPE1 (the TypeScript source of a node) or TYPE2 (documents of an API)?",
         allowed={"enum": sorted(TYPES)},
     )
-    told = "no rule tells what this source is"
+    told = "no rule matches this source"
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=told, questions=(question,))
 
 

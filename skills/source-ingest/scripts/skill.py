@@ -1,4 +1,4 @@
-"""Copy the source into the run, byte for byte what the snapshot says: later steps read nothing else."""
+"""Copy the source into the run, unchanged since the snapshot: later steps read only this copy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from fireswarm import SkillRequest, SkillResult, pipelines, read_regular_file
 
 MAX_BYTES = 1_000_000
-"""node-normalize takes no larger source."""
+"""node-normalize accepts no larger source."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -24,7 +24,7 @@ def run(request: SkillRequest) -> SkillResult:
         except OSError:
             content = b""
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
-            told = f"{file['name']} changed or went away since it was asked for: submit the pipeline again"
+            told = f"{file['name']} changed or was removed since the request: submit the pipeline again"
             return SkillResult.failure(told)
         try:
             text = content.decode("utf-8-sig").replace("\r\n", "\n")

@@ -33,7 +33,7 @@ _LATER = re.compile(r"\b(?:someday|maybe|nice to have|low priority|eventually|la
 
 @dataclass(frozen=True)
 class Task:
-    """Something to be done, as a line says it. ``kind``: box, marker, action or step; ``due`` is a date, or empty."""
+    """An open task in a line. ``kind``: box, marker, action or step; ``due`` is a date, or empty."""
 
     text: str
     path: str
@@ -99,7 +99,7 @@ def tasks_in(lines: Sequence[str], path: str) -> Iterator[Task]:
 
 
 def _task_of(line: str, prose: bool, steps: bool) -> tuple[str, str, str, bool] | None:
-    """(kind, text, owner, done) of the task in a line."""
+    """Return ``(kind, text, owner, done)`` of the task in a line."""
     if prose and (box := _BOX.match(line)):
         return "box", box[2], "", box[1] != " "
     if marker := _MARKER.search(line):
@@ -127,7 +127,7 @@ def _made(text: str, path: str, line: int, kind: str, owner: str, done: bool) ->
 
 
 def as_markdown(found: Checklist, title: str = "Checklist") -> str:
-    """The checklist to tick off."""
+    """Return the checklist as Markdown with check boxes."""
     still, files = len(found.tasks) - len(found.of("done")), len({task.path for task in found.tasks})
     urgent = len(found.of("urgent"))
     lines = [f"# {title}", "", f"{still:,} open, {urgent:,} of them urgent, in {count_noun(files, 'file')}", ""]

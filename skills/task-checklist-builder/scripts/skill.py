@@ -1,4 +1,4 @@
-"""Entry of the skill: read the request, collect the tasks, and leave one artifact."""
+"""Entry of the skill: read the request, collect the tasks, and return one artifact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN = 30
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """Collect what is to be done in ``context.path``."""
+    """Collect the open tasks in ``context.path``."""
     given = request.context.get("path") or request.answers.get("path")
     if not given:
         ask = Question(name="path", description="Folder or file to collect open tasks from", type="path")

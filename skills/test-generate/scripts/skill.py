@@ -1,4 +1,4 @@
-"""Write the node's tests: from the schema by template; by advice only where the schema does not say what is sent."""
+"""Write the node's tests: by template from the schema; by advice only where the schema does not say what is sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAMPLES: dict[str, Any] = {
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """``tests/test_<name>.py``, and with advice ``tests/test_<name>_advised.py``."""
+    """Return ``tests/test_<name>.py``, and with advice ``tests/test_<name>_advised.py``."""
     carried = pipelines.Carried.of(request)
     content = carried.json("node_schema.json")
     content.pop("inputs")

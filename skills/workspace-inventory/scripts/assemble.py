@@ -1,4 +1,4 @@
-"""From the records of single files to the inventory of the folder: the same whether sharded or not."""
+"""Assemble the inventory of a folder from the records of its files; sharding does not change the result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_LISTED = 50
 
 
 def assemble(folder: dict[str, Any], records: list[Record], history: History | None) -> dict[str, Any]:
-    """Build the inventory of *folder* out of its files' *records* and git *history*."""
+    """Build the inventory of *folder* from its files' *records* and git *history*."""
     records = sorted(records, key=lambda record: record["path"])
     tested = map_tests(records)
     if history is not None:
@@ -89,7 +89,7 @@ def _grouped(records: list[Record], key: Callable[[Record], str]) -> list[dict[s
 
 
 def _duplicates(records: list[Record]) -> list[dict[str, Any]]:
-    """Files with the same content; empty ones do not count."""
+    """Return files with the same content, except empty ones."""
     by_hash: dict[str, list[Record]] = {}
     for record in records:
         if record["bytes"] and record.get("sha256"):
@@ -103,7 +103,7 @@ def _duplicates(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def _add_churn(records: list[Record], history: History) -> None:
-    """Put commits, lines added and deleted, authors, fixes and the last date on each record git knows."""
+    """Add commits, changed lines, authors, fixes and the last date to each record that git knows."""
     by_path = {record["path"]: record for record in records}
     authors: dict[str, set[int]] = {}
     for commit in history.commits:
@@ -124,7 +124,7 @@ def _add_churn(records: list[Record], history: History) -> None:
 
 
 def _history(history: History) -> dict[str, Any]:
-    """History as the predictor reads it: oldest commit first, paths by number, authors by number."""
+    """Return the history for the predictor: oldest commit first, paths and authors by number."""
     paths = sorted({path for commit in history.commits for path, _, _ in commit.touches})
     number = {path: index for index, path in enumerate(paths)}
     commits: list[dict[str, Any]] = [

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 MAX_IMPORTS = 120
 
 _LONGEST_PARSED = 1_000_000
-"""Characters handed to the parser: generated giants are measured by indentation instead."""
+"""Maximum characters for the parser: larger generated files are measured by indentation."""
 
 _BRANCHES = frozenset({ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case})
 _FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
 _IMPORTS = frozenset({ast.Import, ast.ImportFrom})
 _LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop, ast.Pass)
-"""Nodes with nothing to count below them: more than half of a tree, and not visited."""
+"""Node types without anything to count below them: more than half of a tree, and not visited."""
 
 _RELATIVE_IMPORT = re.compile(r"""(?:\bfrom|\brequire\(|\bimport\(?)\s*['"](\.{1,2}/[^'"]{1,200})['"]""")
 
 
 @dataclass(frozen=True)
 class CodeMeasure:
-    """Decisions in a file (at least 1), the most in one function, how it was measured, and what it imports."""
+    """Branches in a file (at least 1), the maximum in one function, the method, and the imports."""
 
     complexity: int | None = None
     worst: int | None = None
@@ -114,7 +114,7 @@ def _imported(node: ast.AST) -> set[str]:
 
 
 def _measure_indentation(text: str, imports: tuple[str, ...]) -> CodeMeasure:
-    """Count the lines that open a deeper block than the line before; the deepest nesting is the worst place."""
+    """Count the lines that open a deeper block than the line before; the deepest nesting counts as worst function."""
     levels = [0]
     opened = 1
     deepest = 1

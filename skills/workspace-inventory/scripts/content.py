@@ -1,4 +1,4 @@
-"""Content of one file: read once, within limits, tolerant of any file system content."""
+"""Content of one file: read once, within limits, with any content."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .prose import headings_of, links_of
 from .terms import code_terms, prose_terms
 
 MAX_TEXT_BYTES = 2_000_000
-"""Text analysed a file; beyond it only the beginning is looked at, and the record says so."""
+"""Maximum bytes of text that are analyzed in a file; the record of a larger file says so."""
 
 MAX_HASH_BYTES = 256_000_000
-"""A larger file is not hashed: reading it would take longer than the rest of the folder."""
+"""Maximum size of a hashed file: reading a larger one would take longer than the rest of the folder."""
 
 MAX_MARKERS, MAX_HEADINGS, MAX_LINKS, MAX_TERMS = 50, 60, 200, 30
 _LONGEST_LINE = 2_000
@@ -40,20 +40,20 @@ _SECRET = re.compile(
 _OPEN = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 Record = dict[str, Any]
-"""One file of the inventory, as it is written to JSON."""
+"""One file of the inventory, in the form of its JSON."""
 
 
 class _NotRegular(Exception):
-    """Says that a file is a pipe, a socket or a device."""
+    """The file is a pipe, a socket or a device."""
 
 
 def redact(text: str) -> str:
-    """Blank out what looks like a credential, so that no excerpt carries one into a document."""
+    """Blank out text that looks like a credential, so that no excerpt contains one."""
     return _SECRET.sub("[redacted]", text)
 
 
 def read_record(root: Path, path: str) -> Record | str:
-    """Describe the file at *path* below *root*; a word that says why when it could not be read."""
+    """Return the record of the file at *path* below *root*, or the reason why it could not be read."""
     try:
         return _describe(root, path)
     except FileNotFoundError:
@@ -87,10 +87,10 @@ def _describe(root: Path, path: str) -> Record:
 
 
 def _read(file: Path) -> tuple[bytes, int, str | None]:
-    """Read the beginning and hash the whole; the size is what was read, so that it agrees with the hash."""
+    """Read the beginning and hash the whole; the size is the number of bytes read, so that it matches the hash."""
     hasher = hashlib.sha256()
     number = os.open(file, _OPEN)
-    if not stat.S_ISREG(os.fstat(number).st_mode):  # a pipe since it was listed
+    if not stat.S_ISREG(os.fstat(number).st_mode):  # it became a pipe after it was listed
         os.close(number)
         raise _NotRegular
     with os.fdopen(number, "rb") as stream:
@@ -112,7 +112,7 @@ def _is_binary(head: bytes) -> bool:
 
 
 def _decode(head: bytes) -> tuple[str, str]:
-    """Decode as UTF-8, as UTF-16 by its mark, else byte by byte: a reader learns which."""
+    """Decode as UTF-8, as UTF-16 by its mark, otherwise byte by byte; returns also the encoding."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return head.decode("utf-16", "replace"), "utf-16"
     try:
@@ -160,7 +160,7 @@ def _describe_code(text: str, language: str) -> Record:
 
 
 def _bounded(name: str, found: list[Record], most: int) -> Record:
-    """Keep the first *most*, and say how many there were when that is not all of them."""
+    """Return the first *most* entries, and the total number if there are more."""
     if not found:
         return {}
     kept: Record = {name: found[:most]}
@@ -168,10 +168,10 @@ def _bounded(name: str, found: list[Record], most: int) -> Record:
 
 
 def find_markers(lines: list[str], *, prose: bool = False) -> list[Record]:
-    """The TODO, FIXME, XXX and HACK markers with their line numbers, credentials blanked out.
+    """Return the TODO, FIXME, XXX and HACK markers with their line numbers, credentials blanked out.
 
-    A marker counts where it opens a line or a comment, or where a colon or bracket follows it; in prose an
-    unchecked list item counts too, as OPEN.
+    A marker counts at the beginning of a line or comment, or before a colon or bracket; in prose an unchecked list item
+    counts too, as OPEN.
     """
     found: list[Record] = []
     for number, line in enumerate(lines, start=1):

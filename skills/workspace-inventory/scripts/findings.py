@@ -9,7 +9,7 @@ from typing import Any
 from fireswarm import Fact, Signal
 
 SUBJECTS_A_SIGNAL = 10
-"""Signals of one name that are raised at most: the strongest; the totals hold the rest."""
+"""Maximum number of signals of one name: the strongest are raised; the totals count all."""
 
 LONG_FILE_LINES = 400
 LARGE_FILE_BYTES = 1_000_000
@@ -17,12 +17,12 @@ COMPLEX_FUNCTION = 10
 
 
 def counted(count: int, noun: str) -> str:
-    """A count with its noun, as people write it."""
+    """Return a count with its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def signals_of(inventory: dict[str, Any]) -> tuple[Signal, ...]:
-    """Every signal by its formula in ``references/signals.md``, strongest first within a name."""
+    """Return every signal by its formula in ``references/signals.md``, strongest first within a name."""
     found = [
         *_broken_links(inventory), *_large_files(inventory), *_complex_code(inventory), *_duplicates(inventory),
         *_folder_signals(inventory["totals"], inventory["folder"]["name"]),
@@ -102,7 +102,7 @@ def _folder_signals(totals: dict[str, Any], name: str) -> list[Signal]:
 
 
 def facts_of(inventory: dict[str, Any], task_id: str, now: datetime) -> tuple[Fact, ...]:
-    """A bounded set of facts about the folder, in its own bucket, with the keywords that recall them."""
+    """Return a bounded set of facts about the folder, in its bucket, with the keywords that recall them."""
     folder, totals, history = inventory["folder"], inventory["totals"], inventory["history"]
     values: dict[str, Any] = {
         "files": totals["files"],

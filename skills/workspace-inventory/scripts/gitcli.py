@@ -1,4 +1,4 @@
-"""Read-only git: what fails is left out of the inventory."""
+"""Read-only git: information that git cannot provide is missing from the inventory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fireswarm import errors, run_git
 
 
 def git_output(root: Path, *arguments: str, stdin: bytes | None = None) -> bytes | None:
-    """Run git in *root* and return its output; None when git is absent, refuses or takes too long."""
+    """Run git in *root* and return its output; None if git is absent, refuses or takes too long."""
     try:
         return run_git(root, *arguments, stdin=stdin)
     except errors.GitFailed:

@@ -1,4 +1,4 @@
-"""A folder's history from git: who changed which file when, and how the files looked at two earlier moments."""
+"""A folder's history from git: who changed which file when, and two earlier snapshots of the files."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ FIX_WORDS = re.compile(
 NOT_A_FIX = re.compile(r"\b(typos?|lint(er|ing)?|format(ting)?|spelling|whitespace|style|changelog)\b", re.IGNORECASE)
 
 MAX_TOUCHES = 60_000
-"""File changes kept over all commits: about 1 MB of JSON."""
+"""Maximum number of file changes over all commits: about 1 MB of JSON."""
 
 SNAPSHOT_FILES = 1_500
 SNAPSHOT_FILE_BYTES = 512_000
 SPLITS = (0.5, 0.75)
-"""Cuts of the history, as shares of the commits: learn before the first cut, check before and after the second."""
+"""Cuts of the history, as shares of the commits: train before the first cut, evaluate between and after them."""
 
 _MIN_COMMITS_TO_SPLIT = 12
 
 
 @dataclass
 class Commit:
-    """One commit: seconds since 1970, whether its subject reads like a fix, and ``(path, added, deleted)`` a file."""
+    """One commit: seconds since 1970, whether its subject reads like a fix, and changes ``(path, added, deleted)``."""
 
     sha: str
     time: int
@@ -43,7 +43,7 @@ class Commit:
 
 @dataclass
 class History:
-    """Git history of a folder; ``commits`` newest first, paths under the names they have today."""
+    """Git history of a folder; ``commits`` newest first, paths under today's names."""
 
     head: str = ""
     branch: str = ""
@@ -134,7 +134,7 @@ def _changes(tokens: list[str]) -> Iterator[tuple[int, int, str, str]]:
 def _snapshot(
     root: Path, history: History, share: float, renames: list[tuple[int, str, str]], cache: dict[str, Any]
 ) -> dict[str, Any]:
-    """Lines and complexity of the code files as of the commit before which *share* of the commits lie."""
+    """Return lines and complexity of the code files at the commit before which *share* of the commits lie."""
     count = len(history.commits)
     at = count - max(1, round(count * share))
     commit = history.commits[at]

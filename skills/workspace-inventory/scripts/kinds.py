@@ -1,4 +1,4 @@
-"""Languages and types by file name: fixed tables, so that every machine gives the same answer."""
+"""Languages and types by file name: fixed tables, so that every machine gives the same result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _GUESS = MimeTypes(filenames=())
 
 
 def language_of(path: str) -> str:
-    """The language of a file by its name; empty when the name does not tell."""
+    """Return the language of a file by its name, or ""."""
     name = PurePosixPath(path).name.lower()
     return _BY_NAME.get(name) or _BY_SUFFIX.get(PurePosixPath(name).suffix, "")
 
@@ -57,7 +57,7 @@ def is_prose(language: str) -> bool:
 
 
 def mime_of(path: str, *, binary: bool) -> str:
-    """The media type by name; without one ``text/plain`` or ``application/octet-stream`` by content."""
+    """Return the media type by name, otherwise ``text/plain`` or ``application/octet-stream`` by content."""
     guessed = _MIME.get(language_of(path)) or _GUESS.guess_type(path, strict=True)[0]
     if guessed is None or (binary and guessed.startswith("text/")):
         return "application/octet-stream" if binary else "text/plain"

@@ -1,4 +1,4 @@
-"""Which files a folder holds: what git knows of it, or a walk with sane exclusions."""
+"""List the files of a folder: with git, or by a walk without excluded folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from .gitcli import git_output
 
 OWN_FOLDER = ".fireswarm"
-"""The swarm's own data: looking at it would change it, and every inventory would differ from the last."""
+"""The swarm's data folder: its files change during an inventory, so that every inventory would differ."""
 
 EXCLUDED_FOLDERS = frozenset({
     ".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache",
@@ -21,7 +21,7 @@ EXCLUDED_FOLDERS = frozenset({
 
 @dataclass
 class Listing:
-    """The files of a folder, as sorted POSIX paths relative to it, and what was left out."""
+    """The files of a folder, as sorted POSIX paths relative to it, and the omitted entries."""
 
     method: str
     paths: list[str]
@@ -29,7 +29,7 @@ class Listing:
     notes: list[str] = field(default_factory=list[str])
 
     def leave_out(self, reason: str, count: int = 1) -> None:
-        """Count *count* entries that were left out for *reason*."""
+        """Count *count* entries that were omitted for *reason*."""
         if count:
             self.left_out[reason] = self.left_out.get(reason, 0) + count
 
@@ -46,13 +46,13 @@ def list_files(root: Path, *, max_files: int) -> Listing:
 
 
 def shard_of(path: str, count: int) -> int:
-    """Which of *count* shards a relative path belongs to: stable, and independent of the other paths."""
+    """Return the shard (of *count*) of a relative path: stable, and independent of the other paths."""
     digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).digest()
     return int.from_bytes(digest[:8], "big") % count
 
 
 def in_shard(paths: list[str], index: int, count: int) -> list[str]:
-    """Keep the paths of shard *index* out of *count*; over all indexes each path comes exactly once."""
+    """Return the paths of shard *index* of *count*; every path belongs to exactly one shard."""
     return [path for path in paths if shard_of(path, count) == index]
 
 
@@ -101,7 +101,7 @@ def _from_walk(root: Path, max_files: int) -> Listing:
 
 
 def _take(root: Path, name: str, listing: Listing) -> None:
-    """Add one entry when it is a regular file with a name that can be written down."""
+    """Add an entry if it is a regular file with a valid name."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

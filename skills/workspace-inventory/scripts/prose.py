@@ -35,7 +35,7 @@ def outside_fences(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def without_code(line: str) -> str:
-    """Remove the code spans: each goes from a run of backticks to the next run of the same length."""
+    """Remove the code spans: each extends from a run of backticks to the next run of the same length."""
     runs = [(match.start(), match.end()) for match in _BACKTICKS.finditer(line)]
     closing: dict[int, int] = {}
     latest: dict[int, int] = {}
@@ -65,7 +65,7 @@ def headings_of(lines: list[str]) -> list[dict[str, Any]]:
 
 
 def links_of(root: Path, path: str, lines: list[str]) -> list[dict[str, Any]]:
-    """The links of a file: ``ok`` is true or false for internal ones and absent for those that leave the folder."""
+    """Return the links of a file: ``ok`` is true or false for internal links and absent for external ones."""
     anchors: set[str] | None = None
     found: list[dict[str, Any]] = []
     for number, line in outside_fences(lines):
@@ -84,7 +84,7 @@ def links_of(root: Path, path: str, lines: list[str]) -> list[dict[str, Any]]:
 
 
 def anchors_of(lines: list[str]) -> set[str]:
-    """The anchors that headings and explicit ``id`` attributes make, as common renderers name them."""
+    """Return the anchors of headings and explicit ``id`` attributes, as common renderers create them."""
     anchors: set[str] = set()
     for heading in headings_of(lines):
         slug = re.sub(r"[^\w\- ]", "", heading["text"].lower(), flags=re.UNICODE).replace(" ", "-")

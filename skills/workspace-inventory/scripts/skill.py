@@ -1,4 +1,4 @@
-"""Inventory of a folder: list, read, measure, and leave one artifact; large folders are shared out."""
+"""Inventory of a folder: list, read, measure, and return one artifact; large folders are split into several tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .gitlog import read_history
 from .listing import Listing, in_shard, list_files
 
 SHARD_FILES = 400
-"""Files one task reads by default: about four seconds of work for code (measured: 3.3 to 5.8 s a shard)."""
+"""Default number of files per task: about four seconds of work for code (measured: 3.3 to 5.8 s a shard)."""
 
 MOST_SHARDS = 16
 MAX_FILES = 20_000
@@ -45,11 +45,11 @@ class Limits:
 
 
 class Refused(Exception):
-    """The request cannot be worked on; the message says what to change."""
+    """The request cannot be carried out; the message says what to change."""
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """Inventory ``context.path``; one shard of it when ``context.shard`` is given."""
+    """Inventory ``context.path``, or one shard of it if ``context.shard`` is set."""
     given = request.context.get("path") or request.answers.get("path")
     if not given:
         ask = Question(name="path", description="Absolute path of the folder to inventory", type="path")
@@ -74,7 +74,7 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def place_at(given: str) -> Path:
-    """The folder or single file that *given* (a path or ``file://`` URI) names."""
+    """Return the folder or single file that *given* (a path or ``file://`` URI) names."""
     if given.startswith("file://"):
         given = unquote(urlsplit(given).path)
     path = Path(os.path.realpath(Path(given).expanduser()))
@@ -89,18 +89,18 @@ def place_at(given: str) -> Path:
 
 
 def bucket_of(place: Path) -> str:
-    """Bucket of facts about a folder or file: the same for the same real path."""
+    """Return the bucket of facts about a folder or file: the same for the same real path."""
     digest = hashlib.sha256(str(place).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return ("folder:" if place.is_dir() else "file:") + digest
 
 
 def limits_of(context: dict[str, Any]) -> Limits:
-    """Read the limits, refusing what is not a whole number above zero."""
+    """Read the limits; raises Refused for a value that is not a whole number above zero."""
     read: dict[str, int] = {}
     for name, usual in (("shard_files", SHARD_FILES), ("max_files", MAX_FILES), ("max_commits", MAX_COMMITS)):
         value = context.get(name, usual)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise Refused(f"context.{name} is {value!r}; it has to be a whole number above zero.")
+            raise Refused(f"context.{name} is {value!r}; it must be a whole number above zero.")
         read[name] = value
     return Limits(**read)
 
@@ -132,14 +132,14 @@ def _share_out(request: SkillRequest, root: Path, listing: Listing, limits: Limi
         )
         for index in range(count)
     )
-    summary = f"{len(listing.paths)} files in {root.name}: shared out to {count} tasks."
+    summary = f"{len(listing.paths)} files in {root.name}: distributed to {count} tasks."
     return SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks)
 
 
 def _inventory_shard(request: SkillRequest, root: Path, listing: Listing) -> SkillResult:
     shard: Any = request.context["shard"]
     if not isinstance(shard, dict) or not {"index", "count"} <= set(shard):
-        raise Refused('context.shard has to look like {"index": 0, "count": 4}.')
+        raise Refused('context.shard must look like {"index": 0, "count": 4}.')
     index, count = int(shard["index"]), int(shard["count"])
     if not 0 <= index < count:
         raise Refused(f"context.shard.index {index} is not between 0 and {count - 1}.")
@@ -171,7 +171,9 @@ def _merge(request: SkillRequest, root: Path, listing: Listing, limits: Limits) 
                     for reason, number in part["left_out"].items():
                         listing.leave_out(reason, number)
     if not records and listing.paths:
-        raise Refused("No part of the inventory came back. Look at the shard tasks for the reason and start again.")
+        raise Refused(
+            "No task returned its part of the inventory. Look at the shard tasks for the reason and start again."
+        )
     missing = sorted(set(range(count)) - seen)
     if missing:
         listing.notes.append(f"parts {', '.join(str(index + 1) for index in missing)} of {count} are missing")
@@ -208,7 +210,7 @@ def _finish(request: SkillRequest, place: Path, listing: Listing, limits: Limits
 
 
 def summary_of(inventory: dict[str, Any]) -> str:
-    """One line: a single file by its size, a folder by its totals."""
+    """Return one line: the size of a single file, or the totals of a folder."""
     name, totals = inventory["folder"]["name"], inventory["totals"]
     if inventory["folder"]["listed_by"] == "name":
         return f"{name}: {counted(totals['bytes'], 'byte')}, {counted(totals['lines'], 'line')}."
@@ -220,7 +222,7 @@ def summary_of(inventory: dict[str, Any]) -> str:
 
 
 def digest_of(inventory: dict[str, Any]) -> dict[str, Any]:
-    """The small part of an inventory that travels inside documents; the rest is in the file."""
+    """Return the small part of an inventory that is stored in documents; the file has the rest."""
     history = inventory["history"]
     return {
         "folder": {key: inventory["folder"][key] for key in ("name", "path", "bucket", "listed_by", "left_out")},
@@ -273,7 +275,7 @@ def actions_of(inventory: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _confidence(files: int, listing: Listing) -> float:
-    """Share of the files that are there (as far as they were listed) that were read."""
+    """Return the share of the listed files that were read."""
     there = len(listing.paths) + listing.left_out.get("over_max_files", 0)
     return round(min(1.0, files / there), 4) if there else 1.0
 

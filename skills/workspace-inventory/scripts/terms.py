@@ -1,4 +1,4 @@
-"""Words that tell what a folder is about: counted a file, weighed over all files."""
+"""Words that describe a folder: counted per file, weighted over all files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 _ADDRESS = re.compile(r"\b[a-z]+://\S+")
 
 STOP_WORDS = frozenset((Path(__file__).parent / "stop_words.txt").read_text(encoding="utf-8").split())
-"""Words too common in English or in source code to say anything about a folder."""
+"""Words too common in English or in source code to describe a folder."""
 
 
 def prose_terms(lines: list[str]) -> Counter[str]:
@@ -45,7 +45,7 @@ def _kept(words: Iterable[str]) -> list[str]:
 
 
 def weigh_terms(counts: Iterable[dict[str, int]], most: int) -> list[dict[str, Any]]:
-    """Rank terms over files by sum of ``1 + ln(tf)`` times ``ln(1 + n / df)``: frequent, yet not everywhere."""
+    """Rank terms over files by the sum of ``1 + ln(tf)`` times ``ln(1 + n / df)``: frequent, but not in every file."""
     weight: dict[str, float] = {}
     files: Counter[str] = Counter()
     total = 0

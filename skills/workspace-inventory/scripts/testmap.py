@@ -1,4 +1,4 @@
-"""Which files are tests, what they test, and how far every other file is from one."""
+"""Find the tests among the files, the files that they test, and the distance of each file from a test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_test(path: str) -> bool:
 
 
 class ImportResolver:
-    """Finds the file behind an import among the files of a folder; an ambiguous short name finds nothing."""
+    """Finds the file of an import among the files of a folder; an ambiguous short name finds nothing."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = set(paths)
@@ -36,7 +36,7 @@ class ImportResolver:
                     self._modules[name] = None if name in self._modules else path
 
     def resolve(self, importer: str, name: str) -> str | None:
-        """The file that *name*, written in *importer*, stands for; None when it is not in this folder."""
+        """Return the file that *name* means in *importer*, or None if it is not in this folder."""
         if name.startswith(("./", "../")):
             return self._script(importer, name)
         if name.startswith("."):
@@ -67,10 +67,10 @@ class ImportResolver:
 
 
 def map_tests(records: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Mark tests and distances on *records*; return for each tested file the tests that name or import it.
+    """Add test marks and distances to *records*; returns for each tested file the tests that name or import it.
 
-    ``test_distance`` is 1 for a file that a test imports or is named after, one more for each import after that,
-    and absent for a file that no test reaches.
+    ``test_distance`` is 1 for a file that a test imports or is named after, one more for each further import, and
+    absent for a file that no test reaches.
     """
     code = {record["path"]: record for record in records if is_code(record["language"])}
     resolver = ImportResolver(code)

@@ -1,4 +1,4 @@
-"""Sessions of a chat with the stand-alone agent: each is a run that goes on."""
+"""Sessions of a chat with the stand-alone agent; each session is one run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def session_file(folder: Path, name: str, suffix: str) -> Path:
 
 
 def run_of_session(runs: Path, name: str) -> Path | None:
-    """Return the folder of the run that a session goes on with, or None. Raises InvalidInput for a bad name."""
+    """Return the folder of the session's run, or None. Raises InvalidInput for a bad name."""
     file = session_file(runs / CHATS_FOLDER, name, ".run")
     try:
         return run_folder(runs, file.read_text(encoding="utf-8").strip()) if file.is_file() else None
@@ -32,7 +32,7 @@ def run_of_session(runs: Path, name: str) -> Path | None:
 
 
 def has_ended(run: Path) -> bool:
-    """Return False for a run that was stopped in its work, or whose process was killed."""
+    """Return False for a run that was stopped during its work, or whose process was killed."""
     last = next(reversed(list(read_events(run))), None)
     if last is None or last.event_type not in (EventType.RUN_FINISHED, EventType.RUN_FAILED):
         return False
@@ -40,11 +40,11 @@ def has_ended(run: Path) -> bool:
 
 
 def too_long(message: str, model: ModelSettings) -> str:
-    """Return why a message cannot be said, or "": it would stay in the conversation, and end it."""
+    """Return why a message is too long, or "": a longer message would stay in the conversation and end it."""
     tokens, limit = estimate_tokens(message), prompt_limit(model) // 2
     if tokens <= limit:
         return ""
     return (
-        f"The message has about {tokens:,} tokens, and this model takes {limit:,} at once: write it to a file, "
-        "and name the file."
+        f"The message has about {tokens:,} tokens, and this model takes {limit:,} at once: write it to a file, and "
+        f"name the file."
     )

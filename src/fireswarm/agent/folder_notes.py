@@ -1,4 +1,4 @@
-"""The state of the folder that an agent works in: its repository, and what its project tells agents."""
+"""The state of the agent's working folder: its repository, and the project's notes for agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fireswarm.processes.git import run_git
 from fireswarm.settings.trust import TrustedFiles, digest_of
 
 NOTES = ("AGENTS.md", "CLAUDE.md")
-"""Files in which projects tell agents how to work with them; the first that exists counts."""
+"""Names of files with notes for agents; the first existing one is used."""
 
 MAX_NOTES_BYTES = 20_000
 MAX_CHANGED = 20
@@ -20,7 +20,7 @@ GIT_SECONDS = 5.0
 def describe_folder(folder: Path, home: Path) -> str:
     """Return the state of the repository and the notes for agents, as Markdown.
 
-    The notes are the user's words only if the user trusts the file as it is; otherwise they are material.
+    The notes count as the user's words only if the user trusts the file's content; otherwise they are material.
     """
     return "\n\n".join(part for part in (_repository(folder), _notes(folder, home)) if part)
 

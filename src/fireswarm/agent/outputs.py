@@ -18,7 +18,7 @@ LEFT_OUT = "outputs_left_out"
 
 
 def output_artifacts(folder: Path, redact: Redactor) -> tuple[tuple[Artifact, ...], str]:
-    """Return the files of an output folder as artifacts, with secrets removed, and a note on those left out. Blocks."""
+    """Return the files of an output folder as artifacts, with secrets removed, and a note on omitted files. Blocks."""
     found = collect_outputs(folder, redact.text)
     return tuple(artifact_of(file, file.path.as_uri()) for file in found.files), redact.clean(found.note)
 

@@ -37,7 +37,7 @@ class _SilentRecorder:
 async def first_request(task: AgentTask, mind: Mind, place: RunPlace) -> dict[str, Any]:
     """Return the first request of a run as the provider's adapter would send it.
 
-    Raises RunFailed if no skill fits the task and the settings want one, and MissingApiKey without a model.
+    Raises RunFailed if no skill fits the task and the settings require one, and MissingApiKey without a model.
     """
     run = Run.begin(mind, agent_assignment(task, mind, place, Watching()), _SilentRecorder())
     if run.asking is None or mind.client is None:

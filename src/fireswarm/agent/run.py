@@ -58,7 +58,7 @@ from fireswarm.skills.packs.catalog import Catalog
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """Callbacks for events, streamed text and questions, and what a person says: to an answer, or to the work."""
+    """Callbacks for events, streamed text, questions, and a person's messages: replies, or steering of the work."""
 
     on_event: Callable[[EventRecord], None] | None = None
     on_words: Callable[[str], None] | None = None
@@ -107,8 +107,8 @@ async def carry_out(
 ) -> tuple[Conclusion, RunLog]:
     """Run one task and return its conclusion and its log.
 
-    *resume* is the id of an earlier run that goes on, *run_id* that of a new one.
-    SIGINT and SIGTERM stop it in order: child processes are killed, a last event is written, the log is flushed.
+    *resume* is the id of an earlier run to continue, *run_id* that of a new one. SIGINT and SIGTERM stop it in order:
+    child processes are killed, a last event is written, the log is flushed.
     """
     if settings.runtime.confinement == "container":
         hide_environment()
@@ -148,7 +148,7 @@ async def carry_out(
 
 
 async def _folder_at_the_start(log: RunLog) -> str:
-    """Return what the model is told of the folder: a run that goes on is told the same, or no cache would serve it."""
+    """Return the folder's state for the model; a resumed run uses the recorded one, to match the provider's cache."""
 
     async def look() -> dict[str, Any]:
         described = await anyio.to_thread.run_sync(describe_folder, Path.cwd(), home_folder())
@@ -158,7 +158,7 @@ async def _folder_at_the_start(log: RunLog) -> str:
 
 
 def agent_assignment(work: AgentTask, mind: Mind, place: RunPlace, watching: Watching) -> Assignment:
-    """Put the assignment of a run together: system text, tools, skills, and the folder's state."""
+    """Build the assignment of a run: system text, tools, skills, and the folder's state."""
     roles, grant = place.root / "roles", place.grant
     texts = (*place.capabilities.prompts, prompt_file(roles, AGENT_FILE), prompt_file(roles, TOOLS_FILE))
     return Assignment(
@@ -188,7 +188,7 @@ async def _until_signalled(mind: Mind, assignment: Assignment, log: RunLog, grac
         async with anyio.create_task_group() as tasks:
             # On Windows, Ctrl+C raises KeyboardInterrupt, which cancels as well.
             if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
-                await tasks.start(stop.listen)  # before the first turn, which may come to its end without a pause
+                await tasks.start(stop.listen)  # before the first decision; the run may end without ever pausing
             with stop.scope:
                 stop.conclusion = await think(mind, assignment, log)
             tasks.cancel_scope.cancel()

@@ -30,7 +30,8 @@ MAX_CLEANED_BYTES = 20_000_000
 """Larger files of a skill are not searched for secrets."""
 
 INSTEAD = (
-    "This skill needs its own task, which only a swarm has. Use ask_user for missing input, and do the work yourself."
+    "This skill needs its own task, which only a swarm provides. Use ask_user for missing input and do the work "
+    "yourself."
 )
 """Advice to a model that calls a skill which needs its own task."""
 
@@ -39,7 +40,8 @@ INSTEAD = (
 class AgentSkills:
     """Runs skills in the folder of a run. The tasks that a skill plans run here, one after another.
 
-    Without a ``path``, a skill works on the current folder. A run that asks for input ends, so there are no answers.
+    Without a ``path``, a skill works on the current folder. A run that asks for input ends, so skills get no answers
+    here.
     """
 
     runner: SkillRunner
@@ -78,7 +80,9 @@ class AgentSkills:
     async def _part(self, skill: Skill, part: PlannedTask) -> ChildResult:
         """Run one planned task of a skill and return it as the board would."""
         if part.skill is None:
-            raise SkillFailed(f"{skill.name} hands work to the role {part.assigned_to}: that takes a swarm, `swarm up`")
+            raise SkillFailed(
+                f"{skill.name} delegates work to the role {part.assigned_to}, which needs a swarm: `swarm up`"
+            )
         planned = self.catalog.get(part.skill)
         decision = gate.decide(gate.skill_call(planned, part.context), self.grant)
         if not isinstance(decision, gate.Allow):

@@ -30,9 +30,9 @@ class AgentTask:
 
     @classmethod
     def of_run(cls, folder: Path) -> AgentTask:
-        """Return the task of a run, as its folder keeps it.
+        """Return the task of a run from its folder.
 
-        Raises InvalidInput if that is missing or damaged, or if the run worked in another folder than the current one.
+        Raises InvalidInput if it is missing or damaged, or if the run worked in another folder than the current one.
         """
         path = folder / TASK_FILE
         try:
@@ -40,9 +40,9 @@ class AgentTask:
             worked_in = content.pop("cwd")
             task = cls(**content)
         except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
-            raise InvalidInput(f"{path} cannot be read, so the run cannot go on: {error}") from error
+            raise InvalidInput(f"{path} cannot be read, so the run cannot be resumed: {error}") from error
         if worked_in != str(Path.cwd()):
-            raise InvalidInput(f"run {folder.name} worked in {worked_in}: go on with it there")
+            raise InvalidInput(f"run {folder.name} worked in {worked_in}: resume it there")
         return task
 
     def keep(self, folder: Path, redact: Redactor) -> None:

@@ -25,7 +25,7 @@ CERTS_SECONDS = 3_600.0
 """Google's keys change within days and are published before they are used."""
 
 CERTS_AGAIN_SECONDS = 60.0
-"""Minimum interval of fetching the keys because of a token with an unknown key."""
+"""Minimum interval between fetches of the keys for a token with an unknown key."""
 
 ANYONE = "*"
 
@@ -109,7 +109,7 @@ class GoogleTokens:
             try:
                 return jwt.decode(token, certs=certs, audience=self.audience)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                return None  # google-auth's own errors are ValueErrors; the others come of claims of a wrong type
+                return None  # google-auth's own errors are ValueErrors; others come from claims of a wrong type
 
         return await anyio.to_thread.run_sync(verify)
 

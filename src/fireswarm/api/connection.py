@@ -1,7 +1,7 @@
-"""One HTTP connection: it has a few seconds to send a request, and few connections may wait at once.
+"""One HTTP connection: it has a few seconds to send a request, and only a few connections may wait at once.
 
-A connection that has sent no complete request header costs the server nothing but a socket, so a client without a token
-can open many. Those that wait too long are closed, and of too many the oldest.
+A connection without a complete request header costs the server only a socket, so a client without a token can open
+many. Connections that wait too long are closed; if too many wait, the oldest is closed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEADER_SECONDS = 5.0
 MAX_WAITING = 200
 """Maximum number of connections without a request in progress.
 
-Must be smaller than the server's MAX_CONNECTIONS, so that they cannot take the places of connections with requests.
+Must be smaller than the server's MAX_CONNECTIONS, so that waiting connections cannot block active ones.
 """
 
 
@@ -29,7 +29,7 @@ class BoundedConnection(H11Protocol):
     """An HTTP connection with a time limit for its next request header. Errors of the protocol become problems."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
-        """Pass everything on to uvicorn's protocol."""
+        """Pass all arguments to uvicorn's protocol."""
         super().__init__(*args, **more)
         self._deadline: asyncio.TimerHandle | None = None
         self._since = self.loop.time()
@@ -54,7 +54,7 @@ class BoundedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take in bytes; a complete header ends the time limit."""
+        """Receive bytes; a complete header ends the time limit."""
         super().data_received(data)
         if not self.waits:
             self._stop_limit()
@@ -62,7 +62,7 @@ class BoundedConnection(H11Protocol):
             self._start_limit()
 
     def on_response_complete(self) -> None:
-        """Note the time, which decides which idle connection is closed first."""
+        """Record the time, which decides which idle connection is closed first."""
         self._since = self.loop.time()
         super().on_response_complete()
 

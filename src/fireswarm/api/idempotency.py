@@ -104,7 +104,7 @@ class Once:
         answer = _Answer(send)
         try:
             await self.app(scope, receive, answer)
-        finally:  # what the application raises is answered already, and logged by the server
+        finally:  # the server has already answered and logged what the application raises
             if answer.status:
                 await self._keep(claimed.path, answer)
                 await answer.release()

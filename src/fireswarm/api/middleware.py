@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 class Gate:
     """ASGI middleware around the whole application. *hosts* are the accepted Host names; None accepts any.
 
-    The check of the host prevents DNS rebinding: a web page could let its own name resolve to loopback.
+    The check of the host prevents DNS rebinding, where a web page's own name resolves to loopback.
     """
 
     app: ASGIApp
@@ -58,7 +58,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # there are no web sockets here: the server closes what is not answered
+            return  # there are no web sockets here; the server closes unanswered ones
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         body = b""
         refusal = _host_refusal([value for name, value in headers if name == "host"], self.hosts)
@@ -67,7 +67,7 @@ class Gate:
         if refusal is None:
             read = await self._read(receive)
             if read is None:
-                return  # the client left before the end of the body: an incomplete request does nothing
+                return  # the client left before the end of the body: an incomplete request is ignored
             if isinstance(read, Refusal):
                 refusal = read
             else:
@@ -93,7 +93,7 @@ class Gate:
     async def _read(self, receive: Receive) -> bytes | Refusal | None:
         """Return the whole body, or None if the client went away before its end.
 
-        Returns a refusal for a body that is too large, whatever its Content-Length says, or that takes too long.
+        Returns a refusal for a body that takes too long or is too large, whatever its Content-Length.
         """
         body = bytearray()
         with anyio.move_on_after(BODY_SECONDS):

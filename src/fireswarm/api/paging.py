@@ -1,4 +1,4 @@
-"""Pages of a list: an opaque cursor names the last document of a page, so that added documents do not shift pages."""
+"""Pages of a list: an opaque cursor points to a page's last document, so that new documents do not shift pages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def _cursor(last: Snapshot, order: str) -> str:
 
 
 def _place(cursor: str, collection: str) -> Place:
-    """Decode a cursor. A time is in a list, since the ordered field of a hand-written document may be of any type."""
+    """Decode a cursor.
+
+    A time is encoded as a list, since the sort field of a hand-written document may have any type.
+    """
     try:
         at, path = storable(json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4))))
         if isinstance(at, list):

@@ -61,12 +61,12 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.StoreRejected: 422,
     errors.IndexMissing: 500,
 }
-"""Status of each error. Without inheritance: each new error must be added here, which a test checks."""
+"""Status of each error. Errors do not inherit a status: each new error must be added here, which a test checks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error response without an exception in ``errors``: unauthorized, too large, not found."""
+    """An error response for a case without an exception in ``errors``: unauthorized, too large, not found."""
 
     status: int
     code: str
@@ -146,7 +146,7 @@ def install(app: FastAPI, redactor: Redactor) -> None:
 
 
 def methods_at(app: FastAPI, path: str) -> list[str]:
-    """Return the methods served at *path* by the OpenAPI document; the framework's Allow header names one route."""
+    """Return the methods at *path* in the OpenAPI document; the framework's Allow header names only one route."""
     parts = path.split("/")
     for template, operations in app.openapi()["paths"].items():
         named = template.split("/")

@@ -1,4 +1,4 @@
-"""Rules for every request to a route: a body is JSON, and query parameters are those that the route has."""
+"""Rules for every request to a route: a JSON body, and only query parameters that the route has."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.redaction import Redactor
 
 MAX_NAMED = 5
-"""Number of wrong query parameters that a problem names."""
+"""Maximum number of wrong query parameters that a problem names."""
 
 
 async def check_request(request: Request) -> None:
-    """Raise Refused for a body of another type than JSON, and for query parameters that are unknown or repeated."""
+    """Raise Refused for a body that is not JSON, and for unknown or repeated query parameters."""
     if reason := media_type_fault(request) if await request.body() else "":
         raise Refused(Refusal(415, "unsupported_media_type", reason, headers={"Accept": "application/json"}))
     known = _query_parameters(request)
@@ -36,9 +36,11 @@ async def check_request(request: Request) -> None:
 
 
 def media_type_fault(request: Request) -> str:
-    """Return why the body is not JSON by its headers, "" if it is."""
+    """Return why the headers declare a body other than JSON, or ""."""
     if encoding := request.headers.get("content-encoding", ""):
-        return f"Content-Encoding {truncate(encoding, MAX_LABEL_CHARS)} is not supported: send the body as it is"
+        return (
+            f"Content-Encoding {truncate(encoding, MAX_LABEL_CHARS)} is not supported: send the body without encoding"
+        )
     header = Message()
     header["content-type"] = request.headers.get("content-type", "")
     kind = header.get_content_type() if request.headers.get("content-type") else "missing"
@@ -61,7 +63,7 @@ def _query_parameters(request: Request) -> list[str]:
 
 
 def _parameters_in_openapi(route: APIRoute, method: str) -> list[str]:
-    """Describe one route: the document of all routes takes 0.3 s, and blocks the event loop."""
+    """Return the OpenAPI entry of one route: the full document takes 0.3 s and blocks the event loop."""
     document = get_openapi(title="", version="", routes=[route])
     parameters = document["paths"][route.path_format][method].get("parameters", ())
     return sorted(item["name"] for item in parameters if item["in"] == "query")

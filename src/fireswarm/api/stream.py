@@ -1,7 +1,7 @@
-"""Server-sent events of an objective, or of the session: tasks as they change, events of runs as they happen.
+"""Server-sent events of an objective, or of the session: changes of tasks, and events of runs.
 
-The id of each event is the whole position of a reader, so any process can go on from a ``Last-Event-ID``: the last
-task change that was told, and of each run how many of its events were.
+The id of each event is the reader's full position, so any process can continue from a ``Last-Event-ID``: the last
+reported task change, and the number of reported events of each run.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ BEAT_SECONDS = 15.0
 """Pause between heartbeat comments: proxies close a connection that is silent for a minute or less."""
 
 FOLLOWED = 100
-"""Runs and tasks of a session that are followed: the newest."""
+"""Maximum number of runs and tasks of a session that are followed: the newest."""
 
 ALL = -1
-"""In a position: a run has ended and all of it was told."""
+"""In a position: a run has ended and all its events were reported."""
 
 RETRY_MILLISECONDS = 2_000
 
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class StreamPosition:
-    """What a reader was told: task changes up to a time and id, and so many events of each run."""
+    """A reader's position: the time and id of the last task change, and the number of events of each run."""
 
     changed: datetime | None = None
     task_id: str = ""
@@ -57,14 +57,14 @@ class StreamPosition:
     ended: bool = False
 
     def encode(self) -> str:
-        """As an event's id."""
+        """Return the position as an event's id."""
         at = None if self.changed is None else self.changed.astimezone(UTC).isoformat()
         text = json.dumps([at, self.task_id, self.runs, int(self.ended)], separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
     @classmethod
     def decode(cls, text: str) -> StreamPosition:
-        """Read an event's id; InvalidInput for one that this API did not give."""
+        """Parse an event's id; raises InvalidInput for an id from elsewhere."""
         try:
             at, task_id, runs, ended = json.loads(base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)))
             changed = None if at is None else datetime.fromisoformat(at)
@@ -77,13 +77,13 @@ class StreamPosition:
 
 
 def run_key(run_id: str) -> str:
-    """Short key of a run inside a stream position."""
+    """Return the short key of a run inside a stream position."""
     return base64.urlsafe_b64encode(hashlib.sha256(run_id.encode()).digest()[:6]).decode()
 
 
 @dataclass(slots=True)
 class StreamFollower:
-    """Follows one objective (*chain*), or the session, and hands on each event with the position after it."""
+    """Follows one objective (*chain*), or the session, and emits each event with the position after it."""
 
     swarm: Swarm
     chain: str | None
@@ -101,7 +101,7 @@ class StreamFollower:
         self.runs = RunFollower(self.swarm.parts.store, self.swarm.parts.clock, query, self._report)
 
     async def follow(self) -> None:
-        """Emit what happens until canceled; for one objective, until it has ended and all is emitted."""
+        """Emit events until canceled; for one objective, until it has ended and all events are emitted."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.runs.follow)
             await self.runs.started.wait()
@@ -109,7 +109,7 @@ class StreamFollower:
             group.cancel_scope.cancel()
 
     def _query_of(self, collection: str, order: str, of_chain: Callable[[str], Query]) -> Query:
-        """All of the objective; of a session the newest."""
+        """Return the query for all of the objective, or for the newest of a session."""
         if self.chain is not None:
             return of_chain(self.chain)
         return queries.newest(collection, order, FOLLOWED, session_hash=self.swarm.session)
@@ -118,9 +118,7 @@ class StreamFollower:
         silent = self.fresh and self.chain is None
         async with self.swarm.parts.store.listen(self._query_of(TASKS, "updated_at", queries.chain)) as snapshots:
             async for changed in snapshots:
-                tasks, _ = parse_all(
-                    changed, parse_task_snapshot
-                )  # the others are blocked by their role's sweep, which says why
+                tasks, _ = parse_all(changed, parse_task_snapshot)  # their role's sweep blocks the others
                 for task in sorted(tasks, key=lambda item: (item.updated_at, item.task_id)):
                     await self._task(task, silent=silent)
                 if silent:  # a place without an event: who is cut off before the first one goes on from here
@@ -149,7 +147,7 @@ class StreamFollower:
         await self.emit("task", payload, at.encode())
 
     async def _finish(self) -> None:
-        """Tell what the last commit brought, then that the objective has ended."""
+        """Emit the events of the last commit, then the end of the objective."""
         await self.runs.read_once()
         self.position.ended = True
         await self.emit("end", {"chain_id": self.chain}, self.position.encode())
@@ -179,7 +177,7 @@ class StreamFollower:
             self.position.runs[key] = number
             if not silent:
                 await self.emit("run", _event_payload(data, number, event), self.position.encode())
-        if ended:  # nothing more comes: whoever goes on from here need not read it again
+        if ended:  # there will be no more events: a client that continues from here need not read it again
             self.position.runs[key] = ALL
 
 
@@ -191,7 +189,7 @@ def _event_payload(run: Mapping[str, Any], number: int, event: Mapping[str, Any]
 
 
 class EventStream(Response):
-    """The response: ends when the client goes, the objective has ended, or the server stops."""
+    """The response; it ends when the client leaves, the objective has ended, or the server stops."""
 
     media_type = "text/event-stream"
 
@@ -212,7 +210,7 @@ class EventStream(Response):
         self._position = position
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events while there are some to come."""
+        """Send events until the stream ends."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         outbox, inbox = anyio.create_memory_object_stream[str](0)
         async with anyio.create_task_group() as group, outbox:
@@ -237,8 +235,8 @@ class EventStream(Response):
             try:
                 await StreamFollower(self._swarm, self._chain, position, fresh, emit).follow()
             except* FireswarmError as errors:
-                logger.warning("a stream of events ended: %s", errors.exceptions[0])
-            await outbox.send("")  # taken only once what came before it was sent
+                logger.warning("an event stream ended: %s", errors.exceptions[0])
+            await outbox.send("")  # taken only after the events before it were sent
         group.cancel_scope.cancel()
 
     async def _beat(self, outbox: MemoryObjectSendStream[str]) -> None:

@@ -71,7 +71,7 @@ CONDITIONS = ("sunny", "cloudy", "rain", "windy", "snow", "fog")
 
 
 def _weather(city: str, day: date) -> dict[str, Any]:
-    """Return made-up weather, the same for a city and a day, so that tests can rely on it."""
+    """Return invented weather that depends only on the city and the day, so that tests can rely on it."""
     digest = hashlib.sha256(f"{city.strip().lower()} {day.isoformat()}".encode()).digest()
     low = digest[0] % 25 - 5
     return {
@@ -131,11 +131,12 @@ BUILTIN: tuple[Capability, ...] = (
     Capability(
         "test_weather",
         "Test Weather",
-        "Made-up weather for trying out tools.",
+        "Invented weather for trying out tools.",
         tools=_weather_tools,
-        system_prompt="You have weather tools: get_weather for now, get_forecast for later days. The data is made up.",
+        system_prompt="You have weather tools: get_weather for the current weather, get_forecast for later days. "
+        "The data is invented.",
         icon="cloud-sun",
         category="Testing",
     ),
 )
-"""The larger built-in capabilities have separate modules: ``registry.LARGER`` names them."""
+"""The larger built-in capabilities are in separate modules, listed in ``registry.LARGER``."""

@@ -30,7 +30,7 @@ class NoConfig(BaseModel):
 class CapabilityContext:
     """Context of tools: the session, the task's folder, the clock, and the store if there is one.
 
-    ``task_id`` is the task or run that the tools work for, ``outputs`` its folder for outputs.
+    ``task_id`` is the task or run that the tools work for, ``outputs`` its output folder.
     """
 
     session: str
@@ -46,7 +46,7 @@ Tools = Callable[[Any, CapabilityContext], Sequence[Tool]]
 
 
 Opens = Callable[[Any, CapabilityContext], AbstractAsyncContextManager[Sequence[Tool]]]
-"""Like ``Tools``, for tools that hold a resource: a folder, a process, a connection."""
+"""Like ``Tools``, for tools that need an open resource: a folder, a process, a connection."""
 
 
 def _no_tools(config: Any, context: CapabilityContext) -> Sequence[Tool]:
@@ -102,10 +102,10 @@ def tool(
     writes: bool = False,
     preview: Callable[..., Any] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a tool of a function: its name, its docstring's first paragraph, and its parameters by their types.
+    """Make a tool of a function: its name, the first paragraph of its docstring, and its typed parameters.
 
-    A plain function runs in a thread. Invalid input raises InvalidInput, whose message the model sees. *preview* takes
-    the same parameters, which are validated in the same way, and returns the change as a text.
+    A plain function runs in a thread. Invalid input raises InvalidInput, and the model gets its message. *preview*
+    takes the same parameters, validated in the same way, and returns the change as a text.
     """
 
     def make(given: Callable[..., Any]) -> Tool:

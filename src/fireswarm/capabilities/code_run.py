@@ -1,4 +1,4 @@
-"""Run the code of a model once, in a strict view of one folder that the next run sees again."""
+"""Run a model's code once, in a strict view of a folder that persists between runs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from fireswarm.processes.output import KILLED, OutputTail
 from fireswarm.processes.run import CannotStart, Confined, Ended, Program
 
 LOOK_SECONDS = (0.1, 0.1)
-"""Interval of the checks of memory and folder. Short, since usage between two checks is not limited."""
+"""Interval of the checks of memory and folder size. It is short because usage between two checks is not limited."""
 
 OWN_PROCESSES = 8
-"""Processes that are not the code's: bubblewrap's, and those that start the code."""
+"""Number of processes that belong to the sandbox, not to the code: bubblewrap's, and those that start the code."""
 
 MAX_OPEN_FILES = 256
 MAX_LISTED = 100
@@ -39,7 +39,7 @@ CODE = "/run/main"
 """File with the code in the sandbox."""
 
 ENDS = {"time": "timeout", "disk": "folder"}
-"""Words of the result for limits that have another name there."""
+"""Names of limits in the result, where they differ from those of the process."""
 
 
 class SandboxLimits(Contract):
@@ -66,7 +66,7 @@ class SandboxLimits(Contract):
 
 @dataclass(frozen=True, slots=True)
 class CodeRun:
-    """One run of *code* in *folder*. All its processes end with it."""
+    """One run of *code* in *folder*. All processes of the run end with it."""
 
     language: str
     code: str
@@ -75,7 +75,9 @@ class CodeRun:
     stdin: str = ""
 
     async def run(self) -> dict[str, Any]:
-        """Return exit code, outputs, seconds, and the limit that ended it. Raises SandboxRefused without a sandbox.
+        """Return exit code, outputs, seconds, and the limit that ended the run.
+
+        Raises SandboxRefused without a sandbox.
 
         The exit code is 128 plus the signal number if it was killed.
         """
@@ -105,7 +107,7 @@ class CodeRun:
         return result
 
     def _words(self) -> list[str]:
-        """Return the command: its limits by the kernel, then the interpreter."""
+        """Return the command: the kernel limits, then the interpreter."""
         if self.language not in ("python", "shell"):
             raise InvalidInput(f"unsupported language {self.language!r}: use python or shell")
         if not Path(PRLIMIT).exists():
@@ -129,12 +131,12 @@ class CodeRun:
             with contextlib.suppress(OSError):
                 taken += entry.stat(follow_symlinks=False).st_blocks * 512
             if taken > self.limits.max_folder_bytes or files > self.limits.max_files:
-                return Excess("folder", "its files took more than is allowed")
+                return Excess("folder", "its files exceeded the size limit")
         return None
 
 
 def list_files(folder: Path) -> tuple[list[dict[str, Any]], int]:
-    """Return the first files by path, and the number of all; links and devices are left out."""
+    """Return the first files by path, and the total number; links and devices are left out."""
     files: list[dict[str, Any]] = []
     for entry in _walk(folder):
         if entry.is_file(follow_symlinks=False):
@@ -144,7 +146,7 @@ def list_files(folder: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def _walk(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield everything below *folder* without following links; entries that vanish meanwhile are skipped."""
+    """Yield everything below *folder* without following links; entries that vanish during the walk are skipped."""
     waiting = [str(folder)]
     while waiting:
         with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
@@ -155,7 +157,7 @@ def _walk(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _give_to_a_user(folder: Path) -> None:
-    """Make an unused user the owner of *folder*, once: the code runs as its owner."""
+    """Make an unused user the owner of *folder*, once; the code runs as the folder's owner."""
     if folder.lstat().st_uid not in USERS:
         user = secrets.choice(USERS)
         os.chown(folder, user, user, follow_symlinks=False)

@@ -1,7 +1,7 @@
 """Capabilities of a swarm's folder: each ``capabilities/*.py`` may define some.
 
-Their code runs in the process that uses them, as the operator's. Only `swarm` reads them: `agent` is started in folders
-of strangers.
+Their code runs with the operator's rights in the process that uses them. Only `swarm` reads them, since `agent` may be
+started in folders of strangers.
 """
 
 from __future__ import annotations
@@ -20,21 +20,27 @@ _folders: dict[Path, None] = {}
 
 
 def add_folder(root: Path) -> None:
-    """Let the capabilities of the swarm's folder *root* join those of this process."""
+    """Add the capabilities of the swarm's folder *root* to those of this process."""
     folder = (root / FOLDER).resolve()
     if folder.is_dir():
         _folders[folder] = None
 
 
 def files() -> tuple[Path, ...]:
-    """Return the files of all added folders, in order. Names that begin with an underscore are left to imports."""
+    """Return the files of all added folders, in order.
+
+    Files whose names begin with an underscore are skipped; other files can import them.
+    """
     return tuple(
         path for folder in _folders for path in sorted(folder.glob("*.py")) if not path.name.startswith(("_", "."))
     )
 
 
 def load(file: Path) -> Iterator[Capability]:
-    """Import *file* and yield its capabilities. Raises ConfigError if it has none, and what its import raises."""
+    """Import *file* and yield its capabilities.
+
+    Raises ConfigError if it defines none, and any exception of the import.
+    """
     name = f"fireswarm_capability_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

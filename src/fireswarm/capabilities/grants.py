@@ -1,9 +1,9 @@
-"""Grant capabilities to a task: those of its role, and those that it names and may have. Pure.
+"""Grant capabilities to a task: those of its role, and those that it requests and is allowed to have. Pure.
 
-A person who submits a task may name any capability, but not set its security settings: allowed hosts, programs to
-start, resource limits. These belong to the operator, in the role card. A task planned by a model may name only
-capabilities that the role has or offers, as configured by the operator, so a plan never grants a role more than
-the operator did.
+A person who submits a task may name any capability, but may not set its security settings: allowed hosts, programs to
+start, resource limits. Only the operator sets them, in the role card. A task planned by a model may name only
+capabilities that the role has or offers, with the operator's configuration, so a plan never grants more than the
+operator did.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from fireswarm.errors import ConfigError, InvalidInput, NotFound
 def grants_for_submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tuple[CapabilityUse, ...]:
     """Return the capabilities of a submitted task: the role's, then the task's.
 
-    If both name a capability, the role's position and the operator's keys are kept, the rest is the task's. Raises
-    InvalidInput for an operator's key; NotFound and ConfigError for an unusable capability.
+    For a capability that both name, the position and the operator's keys come from the role, the other settings from
+    the task. Raises InvalidInput if the task sets an operator's key; NotFound and ConfigError for an unusable
+    capability.
     """
     registry = registry_for((*card.capabilities, *asked))
     uses = {use.id: use for use in card.capabilities}
@@ -32,7 +33,7 @@ def grants_for_submitted(card: RoleCard, asked: Sequence[CapabilityUse]) -> tupl
 
 
 def check(card: RoleCard, asked: Sequence[CapabilityUse]) -> None:
-    """Raise InvalidInput if a submitted task cannot have the capabilities it names, whatever the reason."""
+    """Raise InvalidInput, for any reason, if a submitted task cannot have the capabilities that it names."""
     if not asked:
         return
     names = [use.id for use in asked]
@@ -48,7 +49,7 @@ def _merge_use(registry: Registry, own: CapabilityUse | None, asked: CapabilityU
     kept = registry.get(asked.id).operator_keys
     if taken := sorted(set(kept) & set(asked.config)):
         raise InvalidInput(
-            f"a task may not set {', '.join(taken)} of the capability {asked.id}: only the role card may set that"
+            f"a task may not set {', '.join(taken)} of the capability {asked.id}: only the role card may do that"
         )
     config = {name: value for name, value in (own.config if own else {}).items() if name in kept}
     prefix = asked.prefix or (own.prefix if own else "")
@@ -56,7 +57,7 @@ def _merge_use(registry: Registry, own: CapabilityUse | None, asked: CapabilityU
 
 
 def grants_for_planned(card: RoleCard, names: Sequence[str]) -> tuple[CapabilityUse, ...]:
-    """Return the capabilities of a planned task: the role's, then the offers that the plan names.
+    """Return the capabilities of a planned task: the role's own, then the offered ones that the plan names.
 
     Raises InvalidInput for capabilities that the role neither has nor offers.
     """

@@ -1,4 +1,4 @@
-"""The registry of capabilities by id, and the resolution of a list of them for one agent."""
+"""The registry of capabilities by id; it also prepares the capabilities of one agent."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ LARGER = {
     "sandbox": "sandbox:SANDBOX",
     "mcp": "mcp.capability:MCP",
 }
-"""Built-in capabilities in separate modules, which are loaded when one is used or listed."""
+"""Built-in capabilities in separate modules, loaded when one of them is used or listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Result for an agent: instructions that precede its prompt, in order, and the tools by name."""
+    """The resolved capabilities of an agent: instructions that precede its prompt, in order, and the tools by name."""
 
     prompts: tuple[str, ...] = ()
     tools: Mapping[str, Tool] = field(default_factory=dict)
@@ -48,7 +48,10 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """Capabilities by id, in the order in which they were registered. ``left_out``: those that failed, and why."""
+    """Capabilities by id, in the order in which they were registered.
+
+    ``left_out`` has those that failed to load, with the reason.
+    """
 
     known: Mapping[str, Capability]
     left_out: tuple[tuple[str, str], ...] = ()
@@ -73,9 +76,9 @@ class Registry:
         return self.known[name]
 
     def check(self, uses: Sequence[CapabilityUse]) -> None:
-        """Raise ConfigError or NotFound if ``open`` would for *uses*, without opening their resources.
+        """Raise the ConfigError or NotFound that ``open`` would raise for *uses*, without opening their resources.
 
-        The tools of a capability that holds resources are not known here.
+        The tools of a capability with resources cannot be checked here.
         """
         context, gathered = CapabilityContext("check", Path(), ServerClock()), _Gathered()
         for use in self._order(uses):
@@ -84,7 +87,7 @@ class Registry:
             gathered.take(use, capability, () if capability.opens else _tools(capability, config, context))
 
     def resolve(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> Resolved:
-        """Resolve *uses* in order, each after its dependencies, if none of them holds resources.
+        """Resolve *uses* in order, each after its dependencies; none of them may need open resources.
 
         Raises ConfigError for an invalid configuration, an unavailable capability, a circular dependency, and
         a duplicate tool name.
@@ -93,13 +96,13 @@ class Registry:
         for use in self._order(uses):
             capability = self.get(use.id)
             if capability.opens is not None:
-                raise ConfigError(f"the capability {use.id} holds resources: use `async with registry.open(...)`")
+                raise ConfigError(f"the capability {use.id} needs open resources: use `async with registry.open(...)`")
             gathered.take(use, capability, _tools(capability, _config(capability, use), context))
         return gathered.resolve_all()
 
     @asynccontextmanager
     async def open(self, uses: Sequence[CapabilityUse], context: CapabilityContext) -> AsyncGenerator[Resolved]:
-        """Like ``resolve``; resources of *uses* are closed at the end of the block."""
+        """Like ``resolve``, also for capabilities with resources, which are closed at the end of the block."""
         gathered = _Gathered()
         ordered = [(use, self.get(use.id)) for use in self._order(uses)]
         configured = [(use, capability, _config(capability, use)) for use, capability in ordered]
@@ -149,9 +152,9 @@ class _Gathered:
     capabilities: list[str] = field(default_factory=list[str])
 
     def take(self, use: CapabilityUse, capability: Capability, made: Sequence[Tool]) -> None:
-        """Add one capability. If one of its tools has the name of another's, all of its tools get its id as prefix.
+        """Add one capability. If one of its tool names is already used, all of its tools get its id as a prefix.
 
-        Raises ConfigError if a name is still a duplicate.
+        Raises ConfigError if a name is a duplicate even with the prefix.
         """
         prefix = use.prefix
         if not prefix and any(each.name in self.tools for each in made):
@@ -163,7 +166,7 @@ class _Gathered:
             named = f"{prefix}{each.name}"
             if named in self.tools:
                 raise ConfigError(
-                    f"the tool name {named} is used by {self.owners[named]} and {use.id}: give one another prefix, "
+                    f"the tool name {named} is used by {self.owners[named]} and {use.id}: set a different prefix, "
                     f"such as {{id: {use.id}, prefix: {use.id[:8]}2_}}"
                 )
             self.tools[named] = _with_prefix(each, prefix) if prefix else each
@@ -171,7 +174,7 @@ class _Gathered:
         self.capabilities.append(use.id)
 
     def resolve_all(self) -> Resolved:
-        """Return the result, with tools by names that every provider accepts."""
+        """Return the result, with tool names that every provider accepts."""
         names = valid_names(self.tools)
         tools = {
             names[name]: each if names[name] == name else replace(each, name=names[name], rule_names=_names_of(each))
@@ -185,7 +188,7 @@ def _names_of(tool: Tool) -> tuple[str, ...]:
 
 
 def _with_prefix(tool: Tool, prefix: str) -> Tool:
-    """Return the tool with *prefix* before its name, and before those in rules."""
+    """Return the tool with *prefix* before its name and before its names in rules."""
     also = tuple(f"{prefix}{name}" for name in tool.rule_names)
     return replace(tool, name=f"{prefix}{tool.name}", rule_names=(*tool.rule_names, *also))
 
@@ -213,7 +216,7 @@ def _tools(capability: Capability, config: BaseModel, context: CapabilityContext
 def registry() -> Registry:
     """Return the built-in capabilities, those of installed packages by entry point, and those of the swarm's folder.
 
-    One that cannot be loaded is left out, with the reason in ``left_out``.
+    A capability that cannot be loaded is left out, with the reason in ``left_out``.
     """
     return _registry(drop_in.files())
 
@@ -251,7 +254,7 @@ def _load_point(point: EntryPoint) -> list[Any]:
 
 
 def _check_capability(value: Any, source: str) -> Capability:
-    """Return a capability with its source. Raises ConfigError if *value* is not a valid one."""
+    """Return a capability with its source. Raises ConfigError if *value* is not a valid capability."""
     if not isinstance(value, Capability):
         raise ConfigError(f"it is a {type(value).__name__}, not a Capability")
     try:
@@ -279,6 +282,6 @@ def _built_in(names: Iterable[str]) -> list[Capability]:
 
 
 def registry_for(uses: Sequence[CapabilityUse]) -> Registry:
-    """Return a registry for *uses*. Others are loaded only if one of them is not built in."""
+    """Return a registry for *uses*. Capabilities that are not built in are loaded only if *uses* has one of them."""
     own = Registry.of(_built_in([use.id for use in uses]))
     return own if all(use.id in own.known for use in uses) else registry()

@@ -53,7 +53,7 @@ class Pad(Protocol):
         ...
 
     async def put(self, note: Fact) -> None:
-        """Store a note; one with the same key is replaced."""
+        """Store a note; an existing note with the same key is replaced."""
         ...
 
     async def drop(self, key: str) -> bool:
@@ -117,7 +117,7 @@ class Research:
     task_id: str
 
     async def add_note(self, text: str, source: str, tags: list[str] | None = None) -> dict[str, Any]:
-        """Keeps a finding with its source: a URL, a file, or thought. The same note twice is one."""
+        """Stores a finding with its source: a URL, a file, or thought. The same note is stored only once."""
         redact = environment_redactor()
         text, source = redact.text(text.strip()), redact.text(source.strip())
         if not text or not source:
@@ -139,13 +139,13 @@ class Research:
         return {"id": key, "source": named, "notes": len({*(each.key for each in notes), key})}
 
     async def list_notes(self, source: str = "", limit: int = 50) -> dict[str, Any]:
-        """Lists notes, the newest first; source limits them to those whose source holds that text."""
+        """Lists notes, newest first. source selects the notes whose source contains that text."""
         notes = await self.pad.all(self.config.max_notes)
         matches = [note for note in notes if source.lower() in note.source.lower()]
         return _note_list(matches, limit)
 
     async def search_notes(self, query: str, limit: int = 20) -> dict[str, Any]:
-        """Finds notes by words, those that hold the most of them first."""
+        """Finds notes by words; notes with the most matching words come first."""
         wanted = set(_WORDS.findall(query.lower()))
         if not wanted:
             raise InvalidInput("search_notes needs search words")
@@ -154,7 +154,7 @@ class Research:
         return _note_list([note for _, note in found], limit)
 
     async def remove_note(self, id: str) -> dict[str, Any]:
-        """Removes a note that turned out wrong or of no use."""
+        """Removes a note that is wrong or no longer useful."""
         return {"id": id, "removed": await self.pad.drop(id)}
 
 
@@ -189,7 +189,7 @@ def _tools(config: ResearchConfig, context: CapabilityContext) -> Sequence[Tool]
 RESEARCH = Capability(
     "research",
     "Research",
-    "A scratchpad of notes with sources, kept in the session's memory; combine with web_fetch.",
+    "A scratchpad of notes with sources, stored in the session's memory; combine with web_fetch.",
     tools=_tools,
     config=ResearchConfig,
     system_prompt=RESEARCH_PROMPT,

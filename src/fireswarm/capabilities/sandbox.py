@@ -35,9 +35,12 @@ class Execution:
         stdin: str = "",
         timeout_seconds: float | None = None,
     ) -> dict[str, Any]:
-        """Runs code in a sandbox without network. Files in the current folder stay for the next call; print results."""
+        """Runs code in a sandbox without network.
+
+        Files in the current folder persist for the next call. Print the results that you need.
+        """
         if len(code) > MAX_CODE_CHARS:
-            raise InvalidInput(f"the code has {len(code):,} characters; {MAX_CODE_CHARS:,} are allowed")
+            raise InvalidInput(f"the code has {len(code):,} characters; at most {MAX_CODE_CHARS:,} are allowed")
         limits = self.limits
         if timeout_seconds is not None:
             if not 0 < timeout_seconds <= limits.timeout_seconds:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import difflib
 
 MAX_LINES = 2_000
-"""Longer texts are not compared: comparing takes more than linear time."""
+"""Maximum number of lines that are compared: comparing takes more than linear time."""
 
 MAX_LINE_CHARS = 500
 CONTEXT_LINES = 3
 
 
 def text_diff(path: str, before: str | bytes | None, after: str | bytes | None) -> str:
-    r"""Return the change from *before* to *after* (None: no file) as a unified diff, or as sizes if it has no text.
+    r"""Return the change from *before* to *after* (None: no file) as a unified diff, or as sizes for binary content.
 
-    Lines that do not end with \n alone show their \r, unless all of both texts do.
+    Shows \r at the ends of lines, unless all lines of both texts end with \r\n.
     """
     if before == after:
-        return f"{path} stays as it is"
+        return f"{path} does not change"
     if isinstance(before, bytes) or isinstance(after, bytes):
         return f"{path}: {_size(before)} -> {_size(after)}"
     if all(text is None or "\n" not in text.replace("\r\n", "") for text in (before, after)):

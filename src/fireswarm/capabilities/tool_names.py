@@ -1,4 +1,4 @@
-"""Names of tools as providers of models accept them: letters, digits, ``_`` and ``-``, at most 64. Pure."""
+"""Valid tool names for all model providers: letters, digits, ``_`` and ``-``, at most 64 characters. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count
 
 MAX_NAME_CHARS = 64
-"""Longest name of a tool that all providers accept."""
+"""Maximum length of a tool name that all providers accept."""
 
 DIGEST_CHARS = 8
 
@@ -18,9 +18,9 @@ _NOT_PRINTED = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def valid_names(names: Iterable[str]) -> Mapping[str, str]:
-    """Return a valid name for each of *names*; no two are equal. A name that is valid stays as it is.
+    """Return a valid name for each of *names*; no two are equal. Names that are valid already do not change.
 
-    Refused characters become ``_``. A name that is too long, or would be that of another, ends with a digest.
+    Invalid characters become ``_``. A name that is too long or would be a duplicate ends with a digest.
     """
     simple = {name: _REFUSED.sub("_", name) for name in names}
     uses = Counter(simple.values())
@@ -34,7 +34,7 @@ def valid_names(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def _candidates(name: str, short: str, uses: int) -> Iterator[str]:
-    """Yield valid names for *name*, the best first."""
+    """Yield valid names for *name*, best first."""
     if uses == 1 and len(short) <= MAX_NAME_CHARS:
         yield short
     for number in count():
@@ -43,9 +43,9 @@ def _candidates(name: str, short: str, uses: int) -> Iterator[str]:
 
 
 def spellings_of(names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return how a rule may spell each of *names*: as it is, or with ``_`` for some or all unusual characters.
+    """Return how a rule may spell each of *names*: unchanged, or with ``_`` for some or all unusual characters.
 
-    A spelling that fits two names is that of the one that has it as its name, or of neither.
+    A spelling that fits two names belongs to the name that equals it; if neither does, it is dropped.
     """
     spelled = {
         name: tuple(dict.fromkeys((name, _NOT_PRINTED.sub("_", name), _REFUSED.sub("_", name)))) for name in names

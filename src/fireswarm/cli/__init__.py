@@ -1,6 +1,6 @@
 """The command lines: ``swarm`` for the fleet, ``agent`` for a single agent.
 
-Nothing is imported until a command is called: a skill's process loads this module and must start fast.
+Modules are imported only when a command is called: a skill's process loads this module and must start fast.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ def agent_command() -> None:
 
 @contextlib.contextmanager
 def _loading() -> Generator[None]:
-    """Import inside this block: with all standard streams, fast, and ended by Ctrl+C without a traceback."""
+    """Imports inside this block are fast, have all standard streams, and end on Ctrl+C without a traceback."""
     from fireswarm.processes.startup import INTERRUPTED, replace_closed_streams, without_collector
 
     replace_closed_streams()

@@ -16,10 +16,12 @@ MODULES = (
     "fireswarm.storage.firestore.store",
     "fireswarm.swarm.opening.open_parts",
     "google.cloud.firestore",
-    *(["uvloop"] if loop_options()["use_uvloop"] else []),  # this also sets what gRPC reads when it is imported
+    *(
+        ["uvloop"] if loop_options()["use_uvloop"] else []
+    ),  # this also sets the variables that gRPC reads when it is imported
 )
 
-os.environ["TERM"] = "dumb"  # consoles are made at import: what they print goes to logs, without colors
+os.environ["TERM"] = "dumb"  # consoles are created on import; their output goes to logs, without colors
 with without_collector():
     for name in MODULES:
         import_module(name)

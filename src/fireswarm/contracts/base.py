@@ -16,7 +16,7 @@ RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 
 MAX_ID_CHARS = 512
 MAX_ID_BYTES = 1500
-"""Firestore's limit. Ours is in characters as well, so that a path in an error message stays readable."""
+"""Firestore's limit. Ours is in characters too, so that a path in an error message stays readable."""
 
 _RESERVED_ID = re.compile(r"__(?!id-?\d{1,19}__$).+__", re.DOTALL)
 """``__id7__`` is allowed: documents that come from Datastore have such ids."""
@@ -37,7 +37,7 @@ def is_document_id(value: object) -> TypeGuard[str]:
 def _check_document_id(value: str) -> str:
     if not is_document_id(value):
         raise ValueError(
-            f"Firestore accepts no such document id: '.', '..' and '__x__' are reserved, at most {MAX_ID_BYTES:,} bytes"
+            f"not a document id: '.', '..' and '__x__' are reserved, and the maximum is {MAX_ID_BYTES:,} bytes"
         )
     return value
 
@@ -57,13 +57,13 @@ SessionName = Annotated[
 """The name of a session. It is part of file names and document ids, so it has no slashes and no control characters."""
 
 MAX_JSON_DEPTH = 20
-"""Levels of nesting that Firestore stores."""
+"""Maximum levels of nesting in Firestore."""
 
 
 def check_json[T](value: T) -> T:
     """Return *value* if it can be stored and sent: text, 64-bit integers, floats, lists, maps, times.
 
-    NaN and infinities are sent as null by the API. Raises ValueError with the place of the first other value.
+    NaN and infinities are sent as null by the API. Raises ValueError with the location of the first other value.
     """
     if fault := _json_fault(value, MAX_JSON_DEPTH):
         place, text = fault
@@ -80,13 +80,13 @@ def encode_json(value: object) -> bytes:
 
 
 def _json_fault(value: Any, depth: int) -> tuple[str, str] | None:
-    """Return the place of what cannot be stored, such as ``.a[0]``, and what is wrong with it."""
+    """Return the location of a value that cannot be stored, such as ``.a[0]``, and the reason."""
     if isinstance(value, str):
         return None if value.isascii() or _is_unicode(value) else ("", "is not valid Unicode text")
     if isinstance(value, (dict, Mapping)):
         pairs = cast("Mapping[Any, Any]", value).items()
         if strange := next((key for key, _ in pairs if not isinstance(key, str)), None):
-            return "", f"has the key {strange!r}: keys are text"
+            return "", f"has the key {strange!r}: keys must be strings"
         inner, place = pairs, ".{}"
     elif isinstance(value, (list, tuple)):
         inner, place = enumerate(cast("Sequence[Any]", value)), "[{}]"
@@ -105,7 +105,7 @@ def _scalar_fault(value: Any) -> str:
         case None | bool() | float() | datetime():
             return ""
         case int():
-            return "" if -(2**63) <= value < 2**63 else "does not fit into 64 bits: store it as text"
+            return "" if -(2**63) <= value < 2**63 else "does not fit into 64 bits: store it as a string"
         case _:
             return f"is of type {type(value).__name__}, which JSON does not have"
 
@@ -128,7 +128,7 @@ JsonObject = Annotated[dict[str, Any], AfterValidator(check_json)]
 def check_not_blank(text: str) -> str:
     """Return *text*. Raises ValueError if all of it is white space or invisible."""
     if not any(char.isprintable() and not char.isspace() for char in text):
-        raise ValueError("is blank: write what is to be done")
+        raise ValueError("is blank: describe the work")
     return text
 
 
@@ -154,11 +154,11 @@ class Stored(BaseModel):
 
 
 JSON_TYPES = {"tuple_type": "Input should be a list", "dict_type": "Input should be an object"}
-"""Messages for Python types that a person who writes JSON or YAML does not know."""
+"""Messages for validation errors in terms of JSON and YAML instead of Python."""
 
 
 def explain_validation(error: ValidationError) -> str:
-    """Describe a validation error in one line, field by field, with the words of JSON and YAML for the types."""
+    """Describe a validation error in one line, field by field, in terms of JSON and YAML."""
     return "; ".join(
         f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {JSON_TYPES.get(item['type'], item['msg'])}"
         for item in error.errors()

@@ -24,10 +24,10 @@ class Grant:
     """The permissions of one run.
 
     ``cwd`` is its workspace. ``profile`` is permissive, demo_safe or read_only. ``allow``, ``ask`` and ``deny`` are the
-    operator's rules, ``default`` decides on a change that no rule allows, and ``stricter`` are the rules of the role
-    card and the task. With ``yes``, everything that is not denied is allowed. ``confined`` is False if commands run
+    operator's rules, ``default`` decides on a change that no rule allows, and ``stricter`` holds the rules of the role
+    card and the task. With ``yes``, every call that is not denied is allowed. ``confined`` is False if commands run
     without confinement; ``runs_outside_scripts`` is True if skills may run scripts outside their folders. ``named`` is
-    the skill that the run was started with, ``skill`` the one in use; the allowed tools of both bind every call.
+    the skill with which the run was started, ``skill`` the one in use; the allowed tools of both restrict every call.
     """
 
     cwd: Path

@@ -1,4 +1,4 @@
-"""Validation of inputs against a JSON Schema, with messages that say what to change."""
+"""Validation of inputs against a JSON Schema, with messages that explain the correction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_FAULTS = 10
 
 
 def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: bool = False) -> list[str]:
-    """Return the faults of *inputs*, or an empty list. With *partial*, missing inputs are no fault.
+    """Return the faults of *inputs*, or an empty list. With *partial*, missing inputs are allowed.
 
     Raises ConfigError if *schema* is not a valid JSON Schema, or has a pattern that needs more than linear time.
     """
@@ -56,7 +56,7 @@ def _keywords(schema: Any) -> Iterator[str]:
 
 
 def _patterns(schema: Any) -> Iterator[str]:
-    """Yield the regular expressions of a schema."""
+    """Yield the regular expressions in a schema."""
     if isinstance(schema, list):
         for item in cast("list[Any]", schema):
             yield from _patterns(item)
@@ -72,7 +72,7 @@ def _patterns(schema: Any) -> Iterator[str]:
 
 @cache
 def _validator() -> Any:
-    """Return a validator whose patterns are matched in linear time: schema and values come from skills and models."""
+    """Return a validator that matches patterns in linear time, since schema and values come from skills and models."""
     from jsonschema import Draft202012Validator
     from jsonschema.validators import extend
 

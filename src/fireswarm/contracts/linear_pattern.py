@@ -1,7 +1,7 @@
-"""Regular expressions whose time to match is proportional to the text, for patterns that people and models write.
+"""Regular expressions that match in linear time, for patterns written by people and models.
 
-Python's ``re`` can take practically forever for a pattern of ten characters. These are matched by pydantic's engine,
-Rust's ``regex``, which has no look-around and no backreferences in exchange.
+Python's ``re`` can take practically forever for a pattern of ten characters. These patterns use pydantic's engine,
+Rust's ``regex``, which has no look-around and no backreferences.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fireswarm.errors import ConfigError
 
 MAX_PATTERN_CHARS = 2_000
 MAX_ALTERNATIVES = 64
-"""Alternatives in all braces of a glob that a model writes."""
+"""Maximum number of alternatives in all braces of a model's glob."""
 
 _GLOB_PART = re.compile(r"(\*\*/?|[*?{},])")
 _MEANINGS = {"**/": "(?:[^/]+/)*", "**": "(?s:.)*", "*": "[^/]*", "?": "[^/]"}
@@ -24,7 +24,7 @@ _MEANINGS = {"**/": "(?:[^/]+/)*", "**": "(?s:.)*", "*": "[^/]*", "?": "[^/]"}
 
 def _check_length(pattern: str) -> None:
     if len(pattern) > MAX_PATTERN_CHARS:
-        raise ConfigError(f"the pattern has {len(pattern):,} characters; {MAX_PATTERN_CHARS:,} are allowed")
+        raise ConfigError(f"the pattern has {len(pattern):,} characters; at most {MAX_PATTERN_CHARS:,} are allowed")
 
 
 @lru_cache(maxsize=1_000)
@@ -53,8 +53,8 @@ def search_pattern(pattern: str, text: str) -> bool:
 def match_glob(pattern: str, path: str) -> bool:
     """Return True if a glob matches the whole *path*: ``*`` and ``?`` within a folder, ``**`` across folders.
 
-    ``{a,b}`` matches one of the alternatives, which are globs. Braces without a comma or an end are characters.
-    Raises ConfigError for a pattern that is too long.
+    ``{a,b}`` matches one of the alternatives, which are globs. Braces without a comma or a closing brace are plain
+    characters. Raises ConfigError for a pattern that is too long.
     """
     return search_pattern(_translate_glob(pattern)[0], path)
 
@@ -63,7 +63,7 @@ def check_glob(pattern: str) -> None:
     """Raise ConfigError if a glob is too long or has more than MAX_ALTERNATIVES."""
     expression, alternatives = _translate_glob(pattern)
     if alternatives > MAX_ALTERNATIVES:
-        raise ConfigError(f"the braces have {alternatives:,} alternatives; {MAX_ALTERNATIVES} are allowed")
+        raise ConfigError(f"the braces have {alternatives:,} alternatives; at most {MAX_ALTERNATIVES} are allowed")
     check_pattern(expression)
 
 
@@ -73,7 +73,7 @@ def _translate_glob(glob: str) -> tuple[str, int]:
     _check_length(glob)
     parts = _GLOB_PART.split(glob)
     expressions = [_MEANINGS.get(part, re.escape(part)) for part in parts]
-    braces: list[list[int]] = []  # of each open brace its place and those of its commas
+    braces: list[list[int]] = []  # position of each open brace and of its commas
     alternatives = 0
     for place, part in enumerate(parts):
         if part == "{":

@@ -1,4 +1,4 @@
-"""The ports on one page: the interfaces that the core needs. Only ``swarm.opening`` names adapters of the store."""
+"""The ports on one page: the interfaces that the core needs. Only ``swarm.opening`` imports adapters of the store."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Store(Protocol):
 class Blobs(Protocol):
     """Content too large for a document, by URI.
 
-    ``locate`` finds content again whose folder was moved; ``holds`` says if a URI is in the store, below *folder*.
+    ``locate`` finds content whose folder was moved; ``holds`` returns True if a URI is in the store, below *folder*.
     """
 
     async def put(self, name: str, content: bytes) -> str: ...
@@ -90,8 +90,9 @@ class Blobs(Protocol):
 class ConversationStore(Protocol):
     """Stored conversations. ``apply`` is atomic, and applies a change once for each message id.
 
-    Raises VersionConflict, DuplicateMessage with the answer of the first time, InvalidInput, StoreError.
-    ``response`` is that answer; ``prune`` removes conversations that ended before a time, and says how many.
+    Raises VersionConflict, DuplicateMessage with the earlier response, InvalidInput, StoreError. ``response`` returns
+    the response to an earlier message; ``prune`` removes conversations that ended before a time, and returns their
+    number.
     """
 
     async def load(self, context_id: str) -> Conversation | None: ...
@@ -109,7 +110,7 @@ class MigratedStore(ConversationStore, Protocol):
 
 
 class Clock(Protocol):
-    """The server's time, and waiting that a test can shorten."""
+    """The server's time, and waits that a test can shorten."""
 
     def now(self) -> datetime: ...
     def observe(self, server_time: datetime) -> None: ...
@@ -121,10 +122,10 @@ class ChatModel(Protocol):
     """A model. ``complete`` raises ModelUnavailable (transient) or ModelRejected, and never retries by itself.
 
     ``on_text`` is called with each piece of the answer as it arrives. ``on_broken`` is called before an error or a
-    cancellation that ends a streamed answer after its beginning, with what that is billed; tokens that are not counted
-    yet are estimated. ``count_tokens`` returns None if the provider does not count tokens. ``knows_schema`` is true if
-    the provider can enforce a JSON Schema, ``knows_tools`` if the model can call tools; ``preview`` returns the request
-    as it would be sent.
+    cancellation that interrupts a streamed answer, with the billed usage; tokens that are not counted yet are
+    estimated. ``count_tokens`` returns None if the provider does not count tokens. ``knows_schema`` is true if the
+    provider can enforce a JSON Schema, ``knows_tools`` if the model can call tools; ``preview`` returns the request as
+    it would be sent.
     """
 
     provider: str
@@ -143,7 +144,7 @@ class ChatModel(Protocol):
 
 
 class PendingWrites(Protocol):
-    """Writes that a journal's commits carry in addition to its events.
+    """Writes that are included in a journal's commits, in addition to its events.
 
     ``stored`` is called with the writes that are known to be durable; until then ``writes`` returns them again.
     """
@@ -153,11 +154,11 @@ class PendingWrites(Protocol):
 
 
 class Recorder(Protocol):
-    """Records a run. A ``step`` that is known as finished is not run again.
+    """Records a run. A ``step`` that has finished before is not run again.
 
-    ``has_begun`` is true for a step that an earlier start finished or may have executed; none is executed again.
-    ``earlier_kinds`` returns the kinds of such steps (act, ask, denied, left) of one call of the model. ``follows`` is
-    true if a reader watches the streamed text.
+    ``has_begun`` returns True for a step that an earlier start finished or may have executed; such a step is not
+    executed again. ``earlier_kinds`` returns the kinds of records (act, ask, denied, left) of one call of the model.
+    ``follows`` is true if somebody watches the streamed text.
     """
 
     @property
@@ -183,10 +184,10 @@ class Recorder(Protocol):
 class StepSink(Protocol):
     """Storage of the steps of a run.
 
-    ``note_step`` adds a record without results. ``begin_step`` returns once a step that may not be repeated is known as
-    started. While ``may_start`` is false, ``renew`` makes work possible again, or raises. ``finish_step`` keeps a
-    result and returns it as it was kept; with *last*, the sink may keep it later. ``load_result`` returns what was
-    kept. ``doubt`` returns the result of a step whose end is not known, or raises.
+    ``note_step`` adds a record without a result. ``begin_step`` returns once the start of a step that must not be
+    repeated is stored. While ``may_start`` is false, ``renew`` renews the right to work, or raises. ``finish_step``
+    stores a result and returns it in the stored form; with *last*, the sink may store it later. ``load_result`` returns
+    a stored result. ``doubt`` returns the result of a step that may or may not have finished, or raises.
     """
 
     @property
@@ -201,7 +202,7 @@ class StepSink(Protocol):
 
 
 class SkillTerms(Protocol):
-    """The terms on which a skill may act: its allowed tools, its folder, and what is known about its code."""
+    """The terms on which a skill may act: its allowed tools, its folder, and facts about its code."""
 
     @property
     def name(self) -> str: ...

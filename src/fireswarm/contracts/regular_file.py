@@ -1,4 +1,4 @@
-"""Read a file without waiting for a pipe: what is not a regular file is refused after it was opened."""
+"""Read a file without blocking on a pipe: other kinds of files are refused after they are opened."""
 
 from __future__ import annotations
 

@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class SettingsSection(BaseModel):
-    """Frozen; an unknown key is an error."""
+    """A frozen section; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

@@ -24,7 +24,7 @@ DELETE_FIELD = Sentinel.DELETE_FIELD
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A read document; ``data`` is None if the document does not exist."""
+    """A document that was read; ``data`` is None if the document does not exist."""
 
     path: str
     data: Mapping[str, Any] | None
@@ -49,7 +49,7 @@ class Create:
 class Update:
     """Replace the named top-level fields of an existing document; all other fields stay unchanged.
 
-    A map given as a value is replaced whole. ``if_update_time`` is the version it must still have.
+    A map as a value replaces the whole old value. ``if_update_time`` is the required current version.
     """
 
     path: str
@@ -77,7 +77,7 @@ Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not-in", "array_cont
 
 
 NAME = "__name__"
-"""In ``order_by`` and ``start_after``: the document, ordered by path."""
+"""The document itself, ordered by path, in ``order_by`` and ``start_after``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,21 @@
-"""Pages of a text for a model: numbered lines, or a part of a long output, with the way to the rest. Pure."""
+"""Pages of a text for a model: numbered lines or parts of a long output, with a note on how to read on. Pure."""
 
 from __future__ import annotations
 
 MAX_LINES = 2_000
 PAGE_CHARS = 15_000
-"""Characters of one page of lines."""
+"""Maximum characters of one page of lines."""
 
 MAX_LINE_CHARS = 2_000
 
 
 def page_of_lines(lines: list[str], offset: int, limit: int, named: str, most_chars: int = PAGE_CHARS) -> str:
-    """Return a page of numbered lines from line *offset* on, and how to read on after it.
+    """Return a page of numbered lines from line *offset* on, and a note on how to read on.
 
     The page has at most *most_chars* characters, but at least one line.
     """
     if offset > max(1, len(lines)):
-        return f"[{named} has {len(lines):,} lines; offset {offset:,} is behind the last one]"
+        return f"[{named} has {len(lines):,} lines; offset {offset:,} is after the last one]"
     shown: list[str] = []
     size = 0
     for number, line in enumerate(lines[offset - 1 : offset - 1 + min(limit, MAX_LINES)], offset):
@@ -33,7 +33,7 @@ def page_of_lines(lines: list[str], offset: int, limit: int, named: str, most_ch
 
 
 def split_pages(text: str, size: int) -> list[str]:
-    """Return *text* in parts of at most *size* characters, split at ends of lines where that is possible."""
+    """Return *text* in parts of at most *size* characters, split at line ends if possible."""
     pages: list[str] = []
     start = 0
     while len(text) - start > size:

@@ -22,7 +22,7 @@ class Spend:
         self.calls, self.tokens, self.usd, self.unpriced = calls, tokens, usd, unpriced
 
     def add(self, other: Spend) -> None:
-        """Add another usage."""
+        """Add *other* to this usage."""
         self.calls += other.calls
         self.tokens += other.tokens
         self.usd += other.usd
@@ -39,7 +39,7 @@ class Spend:
 
 
 class Ledger(Protocol):
-    """Spending of the session and of the day, over all processes."""
+    """Spending of the session and of the day, summed over all processes."""
 
     async def session(self) -> Spend:
         """Return the spending of the session."""
@@ -63,7 +63,7 @@ class Meter:
 
     @property
     def price(self) -> Mapping[str, float] | None:
-        """USD per million tokens of the model, or None if it is not known."""
+        """USD per million tokens of the model, or None if unknown."""
         return price_of(self.model, self.budget.prices)
 
     def cost(self, usage: TokenUsage) -> float | None:

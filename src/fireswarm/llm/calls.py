@@ -1,4 +1,7 @@
-"""An answer and its tool calls: the decision that they are, their form for another model, and without secrets. Pure."""
+"""Conversions of an answer with tool calls: to a decision, to a form for another model, and to a copy without secrets.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,17 @@ ASK_USER = "ask_user"
 FINISH = "finish"
 
 MAX_RECORDED = 20
-"""Calls and paths of one answer that its decision lists; all calls are executed."""
+"""Maximum number of calls and paths that the decision of one answer lists; all calls are executed."""
 
 MAX_REASON_CHARS = 2_000
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _SIGNATURES = ("signature", "thought_signature", "data")
-"""Fields of blocks that hold no words: a changed one is refused."""
+"""Fields of blocks that contain no text; a provider refuses a block in which they were changed."""
 
 
 def decision_of(answer: ChatResponse) -> ModelDecision:
-    """Return the decision: the skill that is used, the text as the reason, the files asked for, and the calls."""
+    """Return the decision: the skill in use, the text as the reason, the requested files, and the calls."""
     used = [call for call in answer.calls if call.name == USE_SKILL]
     read = [call for call in answer.calls if call.name == READ_SKILL_FILE]
     return ModelDecision(
@@ -59,7 +62,7 @@ def action_of_tool(call: ToolCall) -> ActionStep:
 
 
 def of_another_model(response: ChatResponse, decision: int) -> ChatResponse:
-    """Return an answer as any model takes it: its text and calls, without thoughts, and with ids of our own."""
+    """Return an answer in a form that any model accepts: its text and calls, without thoughts, and with our ids."""
     calls = [
         call.model_copy(update={"id": f"{OWN_ID}{decision}-{number}"}) for number, call in enumerate(response.calls)
     ]
@@ -67,9 +70,10 @@ def of_another_model(response: ChatResponse, decision: int) -> ChatResponse:
 
 
 def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
-    """Remove secrets from an answer, and control characters from its text, which is shown.
+    """Remove secrets from an answer, and control characters from its text, which is shown to a person.
 
-    Its blocks and calls keep theirs. A thought that holds a secret is left out: it may not be sent back changed.
+    Its blocks and calls keep their control characters. A thought with a secret is dropped, since a provider refuses a
+    changed thought.
     """
     content = [_clean_block(block, redact) for block in response.content]
     calls = tuple(call.with_clean_input(redact.without_secrets(call.input)) for call in response.calls)
@@ -78,7 +82,7 @@ def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:
 
 
 def _clean_block(block: Any, redact: Redactor) -> Any:
-    """Return a block or part of an answer without secrets, its signature as it is; None for a thought with one."""
+    """Return a block of an answer without secrets, its signature unchanged; None for a thought with a secret."""
     if not isinstance(block, dict):
         return redact.without_secrets(block)
     fields = cast("dict[str, Any]", block)

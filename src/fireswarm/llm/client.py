@@ -1,7 +1,6 @@
 """Get one answer from a model: budget, limiter, retries, decoding, and one repair. Each step is an event.
 
-The answer of each real call is a journaled step: after a crash it is taken from the journal, without a new call
-or cost.
+The answer of each real call is a journaled step: after a crash it is read from the journal, without a new call or cost.
 """
 
 from __future__ import annotations
@@ -38,26 +37,26 @@ from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings
 
 SHARE_OF_LIST = 8
-"""The list that stands for a missing summary takes an eighth of the prompt, at most."""
+"""Maximum share of the prompt, an eighth, for the list that replaces a missing summary."""
 
 OVERLOADED = frozenset({429, 529})
-"""Statuses after which the whole fleet waits, not only this call."""
+"""HTTP statuses after which the whole fleet waits, not only this call."""
 
 SAID_CHARS = 4_000
-"""Longest message of a person in an event; the step has all of it."""
+"""Maximum length of a person's message in an event; the step has the full message."""
 
 BROKEN_SECONDS = 2.0
-"""Time to store what a broken answer cost."""
+"""Time limit for storing the cost of a broken answer."""
 
 _NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is too long|exceeds the maximum|non-empty")
-"""Texts of a 400 that is not about the schema: without the schema the request would fail as well."""
+"""400 errors unrelated to the schema: a retry without the schema would not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelClient:
     """A model with its budget, limiter and retries; shared by all runs of a process.
 
-    ``codec`` writes calls of tools as JSON; None if the model calls tools itself.
+    ``codec`` writes tool calls as JSON; it is None if the model has native tool calls.
     """
 
     model: ChatModel
@@ -82,8 +81,8 @@ class ModelClient:
 class Asking:
     """The calls of one run, and their usage. ``schema`` is the JSON Schema of answers to questions without tools.
 
-    ``could_call`` is False if the last answer was asked for without tools; ``said`` is a person's message that the next
-    request tells, for its event.
+    ``could_call`` is False if the last answer was requested without tools; ``said`` is a person's message in the next
+    request, for its event.
     """
 
     client: ModelClient
@@ -101,7 +100,7 @@ class Asking:
     async def compose(self, decision: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> None:
         """Fit the prompt into its budget and record the allocation.
 
-        What does not fit is replaced by a summary; *keep* returns what the run keeps with it.
+        Material that does not fit is replaced by a summary; *keep* returns the text that stays verbatim.
         """
         client, talk = self.client, self.conversation
         limit = prompt_limit(client.settings)
@@ -113,7 +112,7 @@ class Asking:
         announce(talk, client.settings, self.recorder, decision, removed)
 
     async def _summarise(self, decision: int, keep: Callable[[], tuple[Part, ...]]) -> tuple[str, ...]:
-        """Replace the older messages by a summary of the model; a model that calls tools instead is asked again."""
+        """Replace the older messages by a summary from the model; ask again if the model calls tools instead."""
         settings, talk, summary = self.client.settings, self.conversation, ""
         limit = prompt_limit(settings)
         for attempt, may_call in enumerate((True, False)):
@@ -127,9 +126,10 @@ class Asking:
         return (f"the messages up to answer {number - 1}", *missing, *gone)
 
     async def ask(self, decision: int) -> ChatResponse:
-        """Request the answer of a decision, with its calls; one that cannot be decoded is asked for once more.
+        """Request the answer of a decision, with its calls; if it cannot be decoded, request it once more.
 
-        Raises the provider's ModelError, and DecisionInvalid for a refusal and after the repair.
+        Raises the provider's ModelError; DecisionInvalid for a refusal, or if the second answer cannot be decoded
+        either.
         """
         fault = ""
         for attempt, step in enumerate(answer_steps(decision)):
@@ -147,15 +147,15 @@ class Asking:
         raise DecisionInvalid(f"{self.client.model.name} returned no valid decision: {fault}")
 
     async def ask_once(self, decision: int, step: str) -> ChatResponse:
-        """Request one answer as it is, and add it to the conversation. Raises the provider's ModelError."""
+        """Request one answer without decoding, and add it to the conversation. Raises the provider's ModelError."""
         answer = await self._answer(step, decision)
-        self.said = ""  # also if the answer was known, and nothing was sent
+        self.said = ""  # also if the answer came from the journal, without a request
         self.conversation.add_answer(answer.text, answer.content, answer.calls)
         self.conversation.set_counts(answer.usage.prompt_tokens, answer.usage.output_tokens)
         return answer
 
     def _decode(self, answer: ChatResponse, decision: int) -> tuple[ChatResponse, str]:
-        """Return the answer with its calls, and the fault of one that has none that could be read."""
+        """Return the answer with its calls, and the error if they could not be decoded."""
         codec = self.client.codec
         if codec is None:
             return answer, ""
@@ -173,7 +173,7 @@ class Asking:
     async def _answer(self, step: str, decision: int, fixed: ChatRequest | None = None) -> ChatResponse:
         """Return the model's answer as a journaled step, and add its cost to the run's spend.
 
-        The request is the *fixed* one, or the next of the conversation, whose answer may be streamed.
+        The request is *fixed*, or the next one of the conversation, whose answer may be streamed.
         """
 
         async def call() -> dict[str, Any]:
@@ -183,7 +183,7 @@ class Asking:
             return kept | ({} if self.conversation.may_call else {"may_call": False})
 
         stored = await self.recorder.step(step, call, idempotent=True)
-        if self._received:  # recorded only now: once journaled, the answer is not requested again
+        if self._received:  # recorded only now: a journaled answer is never requested again
             self.recorder.event(EventType.LLM_RESPONSE_RECEIVED, self._received)
             self._received = {}
         usd, maker = stored.pop("usd", None), stored.pop("maker", self._maker)
@@ -196,7 +196,7 @@ class Asking:
         return response
 
     async def _call(self, step: str, decision: int, fixed: ChatRequest | None) -> ChatResponse:
-        """Call the model until it answers, or until a retry cannot help."""
+        """Call the model until it answers or a retry cannot help."""
         client = self.client
         native = client.native_first if self.native is None else self.native
         await client.meter.check(self.conversation.tokens, self.spent, client.ledger)
@@ -219,7 +219,7 @@ class Asking:
                 return response
 
     async def _count_money(self, usage: TokenUsage) -> Spend:
-        """Count the cost of each real call once; answers replayed from the journal do not pass here."""
+        """Count the cost of each real call once; answers from the journal are not counted again."""
         client = self.client
         spend = Spend.of_call(usage.total_tokens, client.meter.cost(usage))
         names = {"provider": client.model.provider, "model": client.model.name}
@@ -229,7 +229,7 @@ class Asking:
         return spend
 
     async def _count_broken(self, broken: Sequence[TokenUsage]) -> None:
-        """Count what an answer is billed that broke off, also if this work is being cancelled."""
+        """Count the cost of an answer that was interrupted, even while this work is being cancelled."""
         with anyio.move_on_after(BROKEN_SECONDS, shield=True):
             for usage in broken:
                 self.spent.add(await self._count_money(usage))
@@ -274,13 +274,16 @@ class Asking:
         return response
 
     def _listener(self, request: ChatRequest) -> Callable[[str], None] | None:
-        """Return what gets the pieces of the answer. Also an unseen one is streamed: a long silence would time out."""
+        """Return the receiver of the pieces of the answer.
+
+        An answer that nobody watches is streamed too, since a long silence would time out.
+        """
         if not self.client.settings.stream:
             return None
         return self.on_words if self.on_words is not None and not request.for_summary else _discard
 
     async def _pause(self, decision: int, attempt: int, error: ModelUnavailable) -> None:
-        """Wait before the next attempt. Raises the error if it must not be retried."""
+        """Wait before the next attempt. Raises the error if the call must not be repeated."""
         client = self.client
         pause = client.retry.pause(attempt, error, client.chance)
         self._record_failure(decision, attempt, error)
@@ -320,11 +323,11 @@ class Asking:
 
     @property
     def _maker(self) -> str:
-        """The model, and how it is reached: thoughts signed by another one are refused."""
+        """The model and its platform: thoughts signed by another one are refused."""
         return f"{self.client.model.provider}/{self.client.model.name}"
 
     def next_request(self) -> ChatRequest:
-        """Return the next request as the model takes it."""
+        """Return the next request in the form that the model accepts."""
         native = self.client.native_first if self.native is None else self.native
         return self._encode(self._request(native), native)
 
@@ -332,12 +335,12 @@ class Asking:
         return request_of(self.conversation, self.client.settings, native=native, schema=self.schema)
 
     def _encode(self, request: ChatRequest, native: bool) -> ChatRequest:
-        """Return the request as the model takes it: with its tools, or with JSON in their place."""
+        """Return the request for the model: with its tools, or with their description and a JSON schema instead."""
         codec = self.client.codec
         return codec.encode(request, native=native) if codec is not None and request.tools else request
 
     def _record_decoding(self, decision: int, attempt: int, decoded: ModelDecision, fault: str) -> None:
-        """Record the decision that the answer was, or the fault."""
+        """Record the decoded decision, or the error."""
         payload: dict[str, Any] = {"turn": decision, "attempt": attempt, "ok": not fault}
         if fault:
             payload["fault"] = fault
@@ -351,9 +354,9 @@ class Asking:
         self.recorder.event(EventType.LLM_DECISION_DECODED, payload)
 
     async def _count(self, decision: int) -> None:
-        """Let the provider count a prompt that is near its limit; without an answer the estimate is used.
+        """Let the provider count a prompt that is near its limit; if that fails, use the estimate.
 
-        The count is a journaled step, so that a run that goes on is summarised at the same place.
+        The count is a journaled step, so that a resumed run is summarized at the same place.
         """
 
         async def count() -> dict[str, Any]:
@@ -368,7 +371,7 @@ class Asking:
 
 
 def _discard(text: str) -> None:
-    """Show nothing of an answer."""
+    """Ignore the pieces of an answer."""
 
 
 def request_of(
@@ -386,7 +389,7 @@ def request_of(
 def announce(
     talk: Transcript, settings: ModelSettings, recorder: Recorder, decision: int, removed: tuple[str, ...] = ()
 ) -> None:
-    """Trim the prompt to its budget, and record the allocation and what was *removed* before.
+    """Trim the prompt to its budget; record the allocation, and *removed* as the parts removed earlier.
 
     Raises BudgetExceeded if it cannot be made to fit.
     """

@@ -1,6 +1,6 @@
 """Compaction of a conversation that no longer fits: a summary by the model replaces the older messages.
 
-The request for the summary begins with the messages of the request before, so that the provider's cache serves it.
+The request for the summary begins with the messages of the previous request, so that the provider's cache applies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fireswarm.llm.tokens import CHARS_PER_TOKEN
 MAX_SUMMARY_WORDS = 1_500
 
 LIMIT_PER_WORD = 20
-"""A summary has at most one word for so many tokens of the prompt's limit, which is about a fifteenth of it."""
+"""Tokens of the prompt's limit per word of a summary; a summary takes about a fifteenth of the limit."""
 
 ASK = """\
 [The conversation is about to exceed the model's context. Write a summary of it for yourself, as plain text; call no \
@@ -28,16 +28,16 @@ tool. Use at most {words} words. After it you will see only the task, this summa
 5. what is left to do, and the next step.]"""
 
 NO_SUMMARY = "The model gave no summary. These are its answers and calls so far, with the beginnings of the results:"
-NOT_GIVEN = "a summary, which the model did not give"
+NOT_GIVEN = "a list of calls instead of a summary"
 
 SHOWN_CHARS = 200
-"""Characters of a text, of a call's input and of its result in the list that stands for a missing summary."""
+"""Maximum characters of a text, an input and a result in the list that replaces a missing summary."""
 
 
 def summary_request(talk: Transcript, limit: int, max_tokens: int, *, may_call: bool) -> ChatRequest:
-    """Build the request for a summary of all but the last exchange of *talk*; *limit* is that of a prompt, in tokens.
+    """Build the request for a summary of all but the last exchange of *talk*; *limit* is the prompt's limit in tokens.
 
-    With *may_call*, the tools are as in every other request, which keeps the provider's cache valid.
+    With *may_call*, the tools are the same as in every other request, which keeps the provider's cache valid.
     """
     return ChatRequest(
         talk.system,
@@ -51,7 +51,7 @@ def summary_request(talk: Transcript, limit: int, max_tokens: int, *, may_call: 
 
 
 def summary_of(answer: ChatResponse) -> str:
-    """Return the text of a summary, or "" if the answer is none."""
+    """Return the text of a summary, or "" if the answer is not a summary."""
     if answer.stop is StopReason.REFUSAL:
         return ""
     cut = "\n[the summary was cut off here]" if answer.stop is StopReason.MAX_TOKENS else ""
@@ -59,14 +59,14 @@ def summary_of(answer: ChatResponse) -> str:
 
 
 def summary_part(summary: str) -> Part:
-    """Return the part that stands for the older messages."""
-    return Part(Component.STATE, f"# The conversation so far, in a summary\n{summary}", "the summary")
+    """Return the part that replaces the older messages."""
+    return Part(Component.STATE, f"# Summary of the conversation so far\n{summary}", "the summary")
 
 
 def list_calls(messages: Sequence[ChatMessage], max_tokens: int) -> str:
-    """Return what stands for a summary that the model did not give: its texts, its calls and how their results begin.
+    """Return the replacement for a missing summary: the model's texts, its calls and the beginnings of their results.
 
-    If they take more than *max_tokens*, the newest are kept.
+    If they exceed *max_tokens*, only the newest are included.
     """
     results = {output.call_id: output.text for message in messages for output in message.outputs}
     lines: list[str] = []

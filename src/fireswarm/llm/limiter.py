@@ -1,8 +1,8 @@
-"""Rate limiter for a provider, within a process and over the fleet; after a refusal the whole fleet pauses.
+"""Rate limiter for a provider, within a process and across the fleet; after a 429 or 529 the whole fleet pauses.
 
-Within a process, requests and tokens per minute are buckets that refill steadily. Across processes, one
-document per provider holds the usage of the minute and the end of the common pause. Processes reserve
-their share in blocks; an unused share expires with its minute.
+Within a process, requests and tokens per minute are buckets that refill steadily. Across processes, one document per
+provider holds this minute's usage and the end of the shared pause. Processes reserve their share in blocks; an unused
+share expires with its minute.
 """
 
 from __future__ import annotations
@@ -21,21 +21,24 @@ from fireswarm.storage.documents.paths import MEMORY
 MINUTE = 60.0
 
 BLOCKS_A_MINUTE = 60
-"""A process reserves this fraction of a minute's allowance at once. Firestore takes about one write per second to one
-document, and forty processes that hold a block each leave a third of the minute to others.
+"""Fraction of a minute's allowance that a process reserves at once.
+
+Firestore takes about one write per second to one document, and forty processes with a block each leave a third of the
+minute to others.
 """
 
 SPREAD_SECONDS = 2.0
 """After a pause caused by another process, callers return spread over this time, not all at once."""
 
 FRESH_SECONDS = 5.0
-"""Maximum age of the shared pause when a call is admitted: one read in this time, and only during calls."""
+"""Maximum age of the cached shared pause when a call is admitted: at most one read in this time, and only during calls.
+"""
 
 SHARED_TTL = timedelta(days=1)
 
 
 class Shared(Protocol):
-    """State shared by processes: a minute's allowance and a common pause."""
+    """State shared by processes: the minute's allowance and the common pause."""
 
     async def take(self, requests: int, tokens: int) -> float:
         """Reserve a share; returns 0, or the seconds to wait if none is left."""
@@ -143,7 +146,7 @@ class Limiter:
     async def _fleet(self, shared: Shared, tokens: int) -> float:
         """Take from this process's share of the minute; if it is used up, reserve another block or the rest."""
         minute = self.clock.now().replace(second=0, microsecond=0)
-        if minute != self._granted_in:  # a share expires with its minute, a debt does not
+        if minute != self._granted_in:  # a share expires with its minute, a debt remains
             self._granted_in = minute
             self._granted = [min(0.0, left) for left in self._granted]
         rates = (self.requests_per_minute, self.tokens_per_minute)
@@ -228,7 +231,7 @@ class FirestoreLimits:
         """Make every process wait."""
         until = self.clock.now() + timedelta(seconds=seconds)
         known = ((await self.store.get(self.path)).data or {}).get("paused_until")
-        self._pause_until = max(until, known or until)  # keep a longer pause of another process
+        self._pause_until = max(until, known or until)  # do not shorten the pause of another process
         if self._pause_until > until:
             return
         await self.store.commit([Merge(self.path, self._fields() | {"paused_until": until})])

@@ -1,9 +1,9 @@
 """The prompt: an append-only conversation, so that the prefix cached by a provider stays identical byte for byte.
 
-A prompt consists of parts, each of one component: the system text, the task, the run's state, the candidates'
-metadata, and disclosed content. If they exceed the budget, a summary replaces all but the first message and the last
-exchange (`llm.compaction`). If that is not enough, disclosed references are removed, oldest first, then whole
-results; the system text and the task are never changed.
+A prompt consists of parts, each of one component: the system text, the task, the run's state, the candidates' metadata,
+and disclosed content. If they exceed the budget, a summary replaces all but the first message and the last exchange
+(`llm.compaction`). If that is not enough, disclosed references are removed, oldest first, then whole results; the
+system text and the task never change.
 """
 
 from __future__ import annotations
@@ -29,21 +29,27 @@ NO_ANSWER = "(no answer)"
 """Replaces an empty answer: providers reject a conversation that contains an empty message."""
 
 SHORT_CHARS = 200
-"""A result of so many characters is not removed: the note in its place would hardly be shorter."""
+"""Maximum length of a result that is never removed: the note in its place would hardly be shorter."""
 
 KEPT_EXCHANGE = 2
-"""Messages that a summary does not replace: the last answer and what followed it."""
+"""Number of last messages that a summary does not replace: the last answer and the reply to it."""
 
 MAX_CORRECTION = 4.0
-"""Upper bound of the correction of a token estimate (about 1 token per character). Anything above comes from media."""
+"""Upper bound of the correction of a token estimate (about 1 token per character).
+
+Anything above it comes from media.
+"""
 
 MAX_MEDIA_CHARS = 15_000_000
-"""Images and documents of a request in base64. Gemini takes 20 MB in all, Anthropic 32 MB."""
+"""Maximum size of all images and documents of a request in base64.
 
-MEDIA_DROPPED = "[It is no longer shown: read it again if you need it.]"
+Gemini accepts requests up to 20 MB, Anthropic up to 32 MB.
+"""
+
+MEDIA_DROPPED = "[It was removed: read it again if you need it.]"
 
 COUNT_FROM = 0.8
-"""From this fraction of the budget on, the provider counts the tokens, if it can; below, an estimate is enough."""
+"""Above this fraction of the budget, the provider counts the tokens, if it can; below it, they are estimated."""
 
 
 class Component(StrEnum):
@@ -60,7 +66,7 @@ class Component(StrEnum):
 class Part:
     """One piece of a message. ``name`` identifies it in the note that replaces it when it is trimmed.
 
-    ``folded`` marks what stands for messages that a summary has replaced; the next summary replaces it.
+    ``folded`` marks the replacement of summarized messages; the next summary replaces it.
     """
 
     component: Component
@@ -82,14 +88,14 @@ class Part:
 
 @dataclass(slots=True)
 class _Entry:
-    """A message, its parts, and the parts that are the outputs of calls, in the same order as those."""
+    """A message, its parts, and those parts that are outputs of its calls, in the same order."""
 
     message: ChatMessage
     parts: list[Part]
     results: list[Part] = field(default_factory=list[Part])
 
     def rebuild(self) -> None:
-        """Make the message again from its parts."""
+        """Rebuild the message from its parts."""
         shown = zip(self.message.outputs, self.results, strict=True)
         outputs = tuple(output.model_copy(update={"text": part.text, "media": ()}) for output, part in shown)
         self.message = ChatMessage(self.message.role, _join(self.parts), outputs=outputs)
@@ -124,7 +130,7 @@ class Transcript:
         return tuple(entry.message for entry in self.entries)
 
     def say(self, *parts: Part, outputs: Sequence[ToolOutput] = ()) -> None:
-        """Append a message to the model, after an answer or at the beginning; *outputs* are those of its calls."""
+        """Append a message to the model; *outputs* are the outputs of the calls in the answer before it."""
         results = [Part(Component.STATE, output.text, f"result of {output.name}") for output in outputs]
         for output, part in zip(outputs, results, strict=True):
             part.tokens += sum(map(estimate_media, output.media))
@@ -133,7 +139,7 @@ class Transcript:
         self._drop_media()
 
     def _drop_media(self) -> None:
-        """Drop the oldest images and documents that make the request larger than providers take."""
+        """Drop the oldest images and documents that would make the request larger than providers accept."""
         size = sum(
             len(item.data) for entry in self.entries for output in entry.message.outputs for item in output.media
         )
@@ -149,7 +155,7 @@ class Transcript:
             entry.message = replace(entry.message, outputs=tuple(kept), wire=None)
 
     def add_to_last(self, *parts: Part) -> None:
-        """Add to the last message to the model, which has not been answered."""
+        """Add to the last message to the model, which is still unanswered."""
         last = self.entries[-1]
         last.parts += parts
         last.message = replace(last.message, text=_join(last.parts), wire=None)
@@ -160,7 +166,7 @@ class Transcript:
     def add_answer(self, text: str, content: Sequence[Any] = (), calls: Sequence[ToolCall] = ()) -> None:
         """Append the model's answer; one with *content* or *calls* is never trimmed.
 
-        *content* is sent back as it was given, *calls* are those of an answer without it.
+        *content* is the original answer and is sent back unchanged; *calls* belong to an answer without it.
         """
         said = text if text.strip() else NO_ANSWER
         written = json.dumps(content, ensure_ascii=False) if content else said
@@ -183,7 +189,7 @@ class Transcript:
         return int(with_safety(sum(self._sums.values())) * self._scale)
 
     def request(self, max_tokens: int, schema: dict[str, Any] | None, *, native: bool) -> ChatRequest:
-        """Build the request; with tools, it asks for no JSON."""
+        """Build the request; a request with tools does not ask for JSON."""
         answers = self.answers
         if self.tools:
             return ChatRequest(
@@ -193,16 +199,16 @@ class Transcript:
 
     @property
     def answers(self) -> int:
-        """Answers of the conversation, also those that a summary has replaced."""
+        """Number of answers in the conversation, including those that a summary has replaced."""
         return self.folded + sum(entry.message.role == "assistant" for entry in self.entries)
 
     @property
     def can_fold(self) -> bool:
-        """True if there is something to summarise: an exchange between the first message and the last exchange."""
+        """True if an exchange between the first message and the last exchange can be summarized."""
         return len(self.entries) > 1 + KEPT_EXCHANGE
 
     def messages_to_fold(self, ask: str) -> tuple[ChatMessage, ...]:
-        """Return the messages before the last exchange, as they were sent, with *ask* at their end."""
+        """Return the messages before the last exchange unchanged, followed by *ask*."""
         *before, last = (entry.message for entry in self.entries[:-KEPT_EXCHANGE])
         text = f"{last.text}\n\n{ask}" if last.text else ask
         return (*before, replace(last, text=text, wire=None))
@@ -261,11 +267,11 @@ class Transcript:
         return tuple(cut)
 
     def _correction(self) -> float:
-        """Return the provider's count over the estimate, from 1 to 4."""
+        """Return the provider's count divided by the estimate, limited to 1 to 4."""
         return min(MAX_CORRECTION, max(1.0, self.tokens / with_safety(sum(self._sums.values()))))
 
     def _cuttable(self) -> Iterator[tuple[_Entry, Part, str]]:
-        """Yield trimmable parts with their replacements, least needed first. The last results are kept."""
+        """Yield trimmable parts with their replacements, least needed first. The last results are never trimmed."""
         for entry in self.entries:
             for part in entry.parts:
                 if part.component is Component.DISCLOSED and not part.text.startswith(TRIMMED):

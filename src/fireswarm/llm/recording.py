@@ -1,9 +1,9 @@
-"""A recording of several conversations, each of one role, as the script of a model.
+"""A recording of several conversations, one for each role, used as a scripted model.
 
 The file is JSON: ``{"conversations": [{"role": ..., "answers": [...]}]}``. The system text of a conversation has the
-heading ``# ROLE``. An answer is one of the scripted model's (`providers.scripted`); ``expects`` is a text that the
-message before it must contain, so that a recording which no longer fits is an error and never a wrong report.
-``$WORKSPACE`` in an answer stands for the folder in which the run works.
+heading ``# ROLE``. Its answers have the form of the scripted model (`providers.scripted`); ``expects`` is a text that
+the previous message must contain, so that an outdated recording fails instead of producing a wrong report.
+``$WORKSPACE`` in an answer is replaced by the folder of the run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORKSPACE_LINE = re.compile(r"(?m)^Workspace: (.+)$")
 
 
 class Recording:
-    """The script of a model that calls tools: each role's answers in order."""
+    """A script for a model that calls tools: each role's answers in order."""
 
     tools = True
 
@@ -31,7 +31,7 @@ class Recording:
         self._conversations = conversations
 
     def __call__(self, request: ChatRequest) -> Any:
-        """Return the next answer of the role whose conversation *request* is. Raises ModelRejected if none fits."""
+        """Return the next answer of the role to which *request* belongs. Raises ModelRejected if no role matches."""
         role = next((role for role in self._conversations if _has_heading(request.system, role)), None)
         if role is None:
             raise ModelRejected(
@@ -48,7 +48,9 @@ class Recording:
         expected, last = str(answer.pop("expects", "")), request.messages[-1]
         told = "\n".join([last.text, *(output.text for output in last.outputs)])
         if expected not in told:
-            raise ModelRejected(f"the recording of {role} does not fit: {expected!r} is not in what was said:\n{told}")
+            raise ModelRejected(
+                f"the recording of {role} does not fit: {expected!r} is not in the last message:\n{told}"
+            )
         workspace = _WORKSPACE_LINE.search(request.messages[0].text)
         return json.loads(json.dumps(answer).replace(WORKSPACE, json.dumps(workspace[1])[1:-1] if workspace else "."))
 
@@ -63,7 +65,7 @@ def recording_of(content: Mapping[str, Any], path: Path) -> Callable[[ChatReques
         fits = isinstance(role, str) and isinstance(answers, list)
         if not fits or not all(isinstance(answer, dict) for answer in cast("list[Any]", answers)):
             raise ConfigError(
-                f"model.script: {path}: a conversation needs role, a text, and answers, a list of objects"
+                f"model.script: {path}: a conversation needs role, a string, and answers, a list of objects"
             )
         conversations[str(role)] = cast("list[Mapping[str, Any]]", answers)
     if not conversations:

@@ -12,7 +12,8 @@ from fireswarm.errors import ModelUnavailable
 class RetryPolicy:
     """At most ``retries`` repetitions; pauses in seconds, exponential with full jitter.
 
-    Full jitter spreads callers that failed together over the whole interval, so that they do not return together.
+    Full jitter spreads callers that failed together over the whole interval, so that they do not retry at the same
+    moment.
     """
 
     retries: int = 3
@@ -22,7 +23,7 @@ class RetryPolicy:
     def pause(self, attempt: int, error: ModelUnavailable, chance: random.Random) -> float | None:
         """Return the seconds to wait after failed *attempt* (from 1), or None to give up.
 
-        A Retry-After of the provider is respected, with a little jitter added; one above ``max_seconds`` is too long.
+        A Retry-After of the provider is respected, with a little jitter added, unless it exceeds ``max_seconds``.
         """
         if attempt > self.retries or self.is_too_long(error.retry_after):
             return None
@@ -33,5 +34,5 @@ class RetryPolicy:
         return error.retry_after + min(jittered, 0.1 * error.retry_after)
 
     def is_too_long(self, seconds: float | None) -> bool:
-        """Return True for a pause that a run does not wait for: it ends, and goes on later."""
+        """Return True if the pause is too long for a run to wait: the run ends, and can be resumed later."""
         return seconds is not None and seconds > self.max_seconds

@@ -1,7 +1,7 @@
-"""Ledgers: spending of a session and a day, beyond one task.
+"""Ledgers: spending of a session and of a day, across tasks.
 
 ``FileLedger``, for the stand-alone agent, has a line per call. ``StoreLedger``, for the swarm, has one document per
-process, session and day, so that processes do not contend, and sums all of them.
+process, session and day, so that processes do not contend; it sums all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ KEEP = timedelta(days=90)
 
 @dataclass(slots=True)
 class FileLedger:
-    """Lines of ``spend.jsonl``: time, session, run, tokens, USD. Read once, appended to after each call."""
+    """Lines of ``spend.jsonl``: time, session, run, tokens, USD.
+
+    The file is read once and appended to after each call.
+    """
 
     path: Path
     clock: Clock
@@ -84,7 +87,7 @@ class FileLedger:
 
 @dataclass(slots=True)
 class StoreLedger:
-    """A process's spending in ``mcp_memory``: absolute figures, written with the journal of the call they belong to."""
+    """A process's spending in ``mcp_memory``: absolute figures, written together with the journal of their call."""
 
     store: Store
     clock: Clock

@@ -1,4 +1,4 @@
-"""Names of the steps in which a run keeps what its model returned."""
+"""Names of the steps in which a run records the model's answers."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def count_step(decision: int) -> str:
 
 
 def answer_steps(decision: int) -> tuple[str, str]:
-    """Return the names of the steps of a decision's answer and its repair."""
+    """Return the names of a decision's two answer steps: the answer, and its repair."""
     return answer_step(decision), answer_step(decision, 1)

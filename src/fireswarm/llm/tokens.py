@@ -33,7 +33,7 @@ def estimate_tool(tool: ToolSpec) -> int:
 
 
 def estimate_usage(request: ChatRequest, written: str) -> TokenUsage:
-    """Estimate what a call is billed whose answer is *written*, for a provider that has not counted it."""
+    """Estimate the billed usage of a call with the answer *written*, for a provider that sent no counts."""
     asked = sum(
         estimate_tokens(message.text) + sum(estimate_tokens(output.text) for output in message.outputs)
         for message in request.messages
@@ -46,7 +46,7 @@ PAGE_TOKENS = 2_500
 """Estimates for a large image and for a page of a PDF, which is read as text and as an image."""
 
 PAGE_BYTES = 50_000
-"""A PDF that hides its pages in compressed streams is taken for one page for so many bytes."""
+"""Bytes of a PDF counted as one page, if its pages are hidden in compressed streams."""
 
 _PAGE = re.compile(rb"/Type\s{0,9}/Page\b")
 
@@ -62,16 +62,16 @@ def estimate_media(media: MediaBlock) -> int:
 LEAST_ANSWER_TOKENS = 256
 
 SHARE_FOR_ANSWER = 8
-"""An eighth of the window, at most, is kept free for an answer and its thoughts."""
+"""Maximum share of the window, an eighth, that is reserved for an answer and its thoughts."""
 
 
 def prompt_limit(settings: ModelSettings) -> int:
-    """Return the maximum tokens of a prompt: what it leaves is enough for a usual answer, or for a summary."""
+    """Return the maximum tokens of a prompt; the rest is enough for a usual answer or a summary."""
     usual = min(settings.answer_tokens, settings.context_tokens // SHARE_FOR_ANSWER)
     return settings.context_tokens - max(settings.response_headroom_tokens, usual)
 
 
 def longest_answer(settings: ModelSettings, prompt_tokens: int) -> int:
-    """Return the maximum tokens of an answer: the configured number, limited by what the prompt leaves."""
+    """Return the maximum tokens of an answer: the configured number, or what the prompt leaves if that is less."""
     room = settings.context_tokens - prompt_tokens
     return min(settings.answer_tokens, max(room, settings.response_headroom_tokens, LEAST_ANSWER_TOKENS))

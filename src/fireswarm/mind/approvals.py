@@ -1,7 +1,7 @@
 """Approvals by a person: the question for a call, the answer to it, and the record of both.
 
-An approval holds for one step and for exactly the call that was shown, or with ``always`` for its rule. A recorded
-decision is not asked for again, unless the call was allowed, has not begun, and would do something else by now.
+An approval is valid for one step and for exactly the call that was shown, or with ``always`` for its rule. A recorded
+decision is asked for again only if the call was allowed, has not begun, and would now make another change.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ class PreviewFailed(Exception):
 
 @dataclass(slots=True)
 class Approvals:
-    """The decisions of people in one run. ``decided`` are those made at the terminal, by their places."""
+    """The decisions of people in one run.
+
+    ``decided`` holds the answers given at the terminal, by the place of their call.
+    """
 
     assignment: Assignment
     recorder: Recorder
@@ -72,7 +75,8 @@ class Approvals:
     async def ask(self, step: Step, call: gate.Call, because: str, preview: Preview | None = None) -> str:
         """Let a person decide on a call; returns why it may not run, or "".
 
-        *preview* returns the change to show. Raises NeedsAnswer until the answer is known, and PreviewFailed.
+        *preview* returns the change to show. Raises NeedsAnswer until the answer is known, and PreviewFailed if the
+        preview shows that the call would fail.
         """
         if preview is not None:
             call = replace(call, diff=await preview())
@@ -86,7 +90,10 @@ class Approvals:
         return await self._record_denial(step, "")
 
     async def _record_denial(self, step: Step, reason: str) -> str:
-        """Record why a person denied a call, and return it; if it is known, *reason* is not used."""
+        """Record and return why a person denied a call.
+
+        If an earlier start recorded a reason, return that instead of *reason*.
+        """
 
         async def tell() -> dict[str, Any]:
             return {"reason": reason}
@@ -125,12 +132,12 @@ def input_text(inputs: Mapping[str, Any]) -> str:
 
 
 def place_of(call: gate.Call, step: str) -> str:
-    """Return where the answer is kept: bound to the step, to what would run, and to the change that was shown."""
+    """Return the name under which the answer is stored: the step, what would run, and the change that was shown."""
     return f"{APPROVE}/{_digest(call.rule)}/{step}/{_digest(call.tool, shown_text(call), call.diff)}"
 
 
 def reason_too_long(call: gate.Call, clean: Callable[[str], str]) -> str:
-    """Return why a person cannot approve the call, or "": nothing is approved that was not shown whole.
+    """Return why a person cannot approve the call, or "": a call can be approved only if it was shown in full.
 
     *clean* removes secrets.
     """
@@ -139,8 +146,8 @@ def reason_too_long(call: gate.Call, clean: Callable[[str], str]) -> str:
     if length <= MAX_RULE_CHARS:
         return ""
     return (
-        f"it needs an approval and has {length:,} characters as it would be shown, of which at most "
-        f"{MAX_RULE_CHARS:,} can be: take smaller steps, or put a script into a file"
+        f"it needs an approval, but it has {length:,} characters and at most {MAX_RULE_CHARS:,} can be shown: take "
+        f"smaller steps, or put a script into a file"
     )
 
 
@@ -169,7 +176,7 @@ def questions_for(call: gate.Call, place: str, because: str, clean: Callable[[st
 
 
 def parse_word(answer: str | None) -> dict[str, Any] | None:
-    """Return the answers in a person's word at a terminal: yes, always, or no with a reason after a colon."""
+    """Parse a person's word at a terminal into answers: yes, always, or no with a reason after a colon."""
     if answer is None:
         return None
     word, _, reason = answer.partition(":")
@@ -190,7 +197,7 @@ def decision_on(call: gate.Call, place: str, answered: Mapping[str, Mapping[str,
 
 
 def refusal_reason(answers: Mapping[str, Any]) -> str:
-    """Return the refusal in the words of the person who decided, or "" for an approval."""
+    """Return why the person refused, or "" for an approval."""
     if answers.get(APPROVAL) != NO:
         return ""
     reason = str(answers.get(REASON) or "").strip()

@@ -28,8 +28,8 @@ async def _no_skill_code(skill: Skill, given: Mapping[str, Any], answers: Mappin
 class Steering:
     """Messages of a person to a run, delivered before the next call of its model.
 
-    ``stopped``: the run was stopped before it goes on; if it has a ``text``, actions that had not ended are not done.
-    ``typed`` returns what was typed since it was last called, or "".
+    ``stopped`` is True if the run was stopped before; actions that were open then are left out if there is a ``text``.
+    ``typed`` returns what was typed since its last call, or "".
     """
 
     text: str = ""
@@ -37,12 +37,12 @@ class Steering:
     typed: Callable[[], str] = str
 
     def look(self) -> bool:
-        """Add what was typed to the text; returns True if there is something to say."""
+        """Append new input to the text; returns True if there is any text."""
         self.text = "\n".join(text for text in (self.text, self.typed()) if text)
         return bool(self.text)
 
     def take(self) -> str:
-        """Return the text once."""
+        """Return the text and clear it."""
         text, self.text, self.stopped = self.text, "", False
         return text
 
@@ -52,16 +52,15 @@ class Assignment:
     """One task as input of a run.
 
     ``system`` is the role's prompt. ``skills`` limits the choice; ``named`` is the skill that the task requests.
-    ``answers`` are the answers so far, for the prompt; ``answered`` those that a step gets, by step and name. ``phase``
-    is the number of earlier phases of the task's run. ``material`` comes from other agents, memory and earlier turns.
-    ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns an answer at
-    once, if a person is at a terminal. ``grant`` says what the calls may do.
+    ``answers`` are the answers so far, for the prompt; ``answered`` holds the answers for each step, by step and name.
+    ``phase`` is the number of earlier phases of the task's run. ``material`` comes from other agents, memory and
+    earlier turns. ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns
+    an answer immediately if a person is at a terminal. ``grant`` holds what the calls may use.
 
     ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, and
-    ``children`` the results of delegated tasks by their keys.
-    ``outputs`` is the folder whose files become artifacts of the task.
-    ``next_message`` returns what a person says to an answer, or None at the end of the conversation; ``steering`` is
-    what is said before that, to work in progress.
+    ``children`` the results of delegated tasks by their keys. ``outputs`` is the folder whose files become artifacts of
+    the task. ``next_message`` returns a person's reply to an answer, or None at the end of the conversation;
+    ``steering`` holds messages sent while the work is in progress.
     """
 
     task: str
@@ -96,7 +95,7 @@ class Assignment:
 
 
 class ConclusionStatus(StrEnum):
-    """Final state of a run. A blocked one can go on later, when its model can be called again."""
+    """Final state of a run. A blocked run can be resumed when its model can be called again."""
 
     FINISHED = "finished"
     DRY_RUN = "dry_run"
@@ -124,7 +123,7 @@ class Conclusion:
 
     @property
     def failed(self) -> bool:
-        """True for a run that ended by an error, also by one that passes."""
+        """True for a run that ended with an error, including a temporary one."""
         return self.status in (ConclusionStatus.FAILED, ConclusionStatus.BLOCKED)
 
 

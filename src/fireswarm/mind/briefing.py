@@ -36,7 +36,7 @@ MAX_ALL_SKILLS = 40
 """Maximum number of skills shown if none scored high enough and all are to be shown."""
 
 MAX_FOUND = 20
-"""Skills that one search of a model shows."""
+"""Maximum number of skills that one search returns to a model."""
 
 MAX_CONTEXT_CHARS = 12_000
 """Maximum size of a task's context in the prompt; a skill with code gets all of it."""
@@ -56,7 +56,7 @@ class Briefing:
 
     @property
     def known_skills(self) -> frozenset[str]:
-        """Skills whose metadata the model has seen."""
+        """Skills whose metadata the model has received."""
         return frozenset(candidate.skill_name for candidate in self.candidates)
 
     def load(self) -> None:
@@ -108,7 +108,7 @@ class Briefing:
         parts = [Part(Component.TASK, self._task(without=self._asked_for_here), "the task")]
         parts.append(Part(Component.STATE, describe_surroundings(self.assignment), "the surroundings"))
         if self.assignment.material:
-            parts.append(Part(Component.STATE, self.assignment.material, "what was brought"))
+            parts.append(Part(Component.STATE, self.assignment.material, "inputs"))
         if self.candidates:
             parts.append(Part(Component.CANDIDATES, self._metadata(), "the candidates"))
         if self.assignment.named is not None and self.catalog.get(self.assignment.named).entry is None:
@@ -117,7 +117,10 @@ class Briefing:
         return parts
 
     def resolve(self, name: str) -> str:
-        """Return the skill of that name, or whose folder has it. Raises InvalidInput for one that may not be used."""
+        """Return the skill with this name, or whose folder has this name.
+
+        Raises InvalidInput for a skill that may not be used.
+        """
         allowed = self.assignment.skills
         skills, others = self.catalog.skills, self.catalog.for_swarms
         if found := find_skill_name(name, skills, skills if allowed is None else allowed):
@@ -127,7 +130,7 @@ class Briefing:
         raise InvalidInput(f"unknown skill {name!r}: search_skills finds skills by what they do")
 
     def note_known(self, name: str) -> None:
-        """Count a skill among those that the model has seen."""
+        """Add a skill to those that the model knows."""
         if name not in self.known_skills:
             self.candidates.append(SkillCandidate(skill_name=name, score=0.0, reason="the model named it"))
 
@@ -153,12 +156,12 @@ class Briefing:
         return disclosure.file_content(self.catalog.skills[name], path, block_outside=self._block_outside)
 
     def note_file(self, name: str, path: str, text: str) -> None:
-        """Record that the model is shown *text* of a skill's file, or an image or PDF that *text* names."""
+        """Record that the model gets *text* of a skill's file, or an image or PDF that *text* names."""
         shown = disclosure.DisclosedFile(path, len(text.encode()), disclosure.estimated_tokens(text))
         self._say(Disclosed(2, name, text, (shown,)))
 
     async def search(self, query: str) -> str:
-        """Return the skills that fit a model's own words, the best first. Raises InvalidInput without words."""
+        """Return the skills that match a model's query, best first. Raises InvalidInput for a query without words."""
         if not query.strip():
             raise InvalidInput("search_skills needs a query")
         found = await route_with(
@@ -181,13 +184,13 @@ class Briefing:
 
     @property
     def _asked_for_here(self) -> frozenset[str]:
-        """Names of the questions of this conversation: their answers are outputs of calls, not part of the opening."""
+        """Names of the questions that this run asked: their answers are outputs of calls, not part of the opening."""
         here = f"{self.assignment.phase}/"
         answered = self.assignment.answered.items()
         return frozenset(name for place, answers in answered if place.startswith(here) for name in answers)
 
     def _task(self, without: Collection[str] = ()) -> str:
-        """Return the task as Markdown: context, constraints, form of the result, and answers but those *without*."""
+        """Return the task as Markdown: context, constraints, form of the result, answers except those in *without*."""
         assignment = self.assignment
         lines = ["# Task", assignment.task]
         if assignment.context:
@@ -249,7 +252,7 @@ def describe_surroundings(assignment: Assignment) -> str:
     today = datetime.now(UTC).date().isoformat()
     lines = [f"Date: {today}", f"System: {platform.system()} {platform.machine()}", f"Workspace: {assignment.cwd}"]
     if assignment.outputs is not None:
-        lines.append(f"Output folder: ${OUTPUT_VARIABLE}, whose files are kept as the artifacts of this task")
+        lines.append(f"Output folder: ${OUTPUT_VARIABLE}; its files are stored as artifacts of this task")
     return "\n".join(["# Surroundings", *lines])
 
 

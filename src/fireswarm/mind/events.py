@@ -15,7 +15,7 @@ from fireswarm.mind.mind import Mind
 from fireswarm.redaction import spell
 
 SHOWN_OUTPUT_CHARS = 20_000
-"""Maximum length of an output in an event; the step's own record has all of it."""
+"""Maximum length of an output in an event; the record of the step has the full output."""
 
 SHOWN_CHARS = 500
 """Maximum length of each parameter of an action."""

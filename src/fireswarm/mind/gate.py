@@ -1,12 +1,12 @@
 """Decide whether a call may run. This is the only place that allows, asks or denies. Pure, except for links in paths.
 
 A call passes three checks: the terms of the skills that bind the run, the profile of the run, and the rules of the
-operator, the role card and the task. Of the rules, ``deny`` decides first. A change that no ``allow`` rule names gets
-the default. ``ask`` never lifts a denial: to be asked about an action under ``default: deny``, list it in ``allow``
-as well.
+operator, the role card and the task. ``deny`` rules are checked first. A change that matches no ``allow`` rule gets the
+default. ``ask`` does not override a denial: under ``default: deny``, an action that a person should decide on must also
+be in ``allow``.
 
-A command of a ``read_only`` run sees its workspace on a read-only mount, so it is a call that changes nothing. So does
-one of a ``demo_safe`` run, except for the scripts of the skill in use.
+In a ``read_only`` run, commands have a read-only mount of the workspace and count as calls that change nothing. The
+same is true in a ``demo_safe`` run, except for scripts of the skill in use.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ BASH, SKILL = "Bash", "Skill"
 """Names of commands and skills in rules."""
 
 _HIDDEN = re.compile(r"\$\(|`|\n|\r")
-"""Substitutions and further lines, anywhere: some programs evaluate their arguments again."""
+"""Substitutions and further lines, in any position: some programs evaluate their arguments again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call to decide on. *tool* is its name in rules; *argument* its command, path, address or skill.
+    """A call to decide on. *tool* is its name in rules; *argument* is the command, path, address or skill.
 
-    ``name`` is the name that the model used, ``aliases`` are further names in rules. ``inputs`` are those of a tool or
-    skill. ``writes`` is False if it only reads. ``outputs_only``: it writes to the output folder of the task only.
-    ``skill`` is the skill whose code would run. ``cwd`` is the folder of a command, if that is not the workspace.
-    ``note`` is shown with a command, ``diff`` is the change of a file.
+    ``name`` is the name that the model used; ``aliases`` are other names that rules can use. ``inputs`` belong to a
+    tool or skill. ``writes`` is False if the call only reads. ``outputs_only`` is True if it writes only to the output
+    folder of the task. ``skill`` is the skill whose code would run. ``cwd`` is the folder of a command, if it is not
+    the workspace. ``note`` is shown with a command, ``diff`` is the change of a file.
     """
 
     tool: str
@@ -89,7 +89,7 @@ def command_call(command: str, cwd: Path, note: str = "") -> Call:
 
 
 def tool_call(tool: Tool, inputs: Mapping[str, Any]) -> Call:
-    """Return the call of a tool. Rules are about its path, pattern or address, and about all texts in its input."""
+    """Return the call of a tool. Rules match its path, pattern or address, and all texts in its input."""
     return Call(
         tool.spec_name or tool.name,
         argument_of(inputs),
@@ -102,17 +102,17 @@ def tool_call(tool: Tool, inputs: Mapping[str, Any]) -> Call:
 
 
 def argument_of(inputs: Mapping[str, Any]) -> str:
-    """Return the part of a tool's input that rules are about: its path, pattern or address."""
+    """Return the part of a tool's input that rules match: its path, pattern or address."""
     return str(inputs.get("path") or inputs.get("pattern") or inputs.get("url") or "")
 
 
 def skill_call(skill: SkillTerms, inputs: Mapping[str, Any]) -> Call:
-    """Return the run of a skill's code as a call."""
+    """Return the execution of a skill's code as a call."""
     return Call(SKILL, skill.name, skill.name, inputs=inputs, writes=skill.writes, skill=skill)
 
 
 def read_call(path: str) -> Call:
-    """Return the reading of a file as a call."""
+    """Return the read access to a file as a call."""
     return Call("Read", path, writes=False)
 
 
@@ -124,10 +124,9 @@ def may_change(call: Call, grant: Grant) -> bool:
 
 
 def decide(call: Call, grant: Grant) -> Decision:
-    """Return whether the call may run, may not, or needs a person's approval.
+    """Return whether the call is allowed, denied, or needs a person's approval.
 
-    Adding a ``deny`` or ``ask`` rule anywhere, removing an ``allow`` rule, or a stricter profile never makes a call
-    freer.
+    A stricter profile, a new ``deny`` or ``ask`` rule, or the removal of an ``allow`` rule never permits more.
     """
     changes = may_change(call, grant)
     if reason := _reason_by_terms(call, grant, changes):
@@ -136,14 +135,14 @@ def decide(call: Call, grant: Grant) -> Decision:
     denied = naming_rule((*grant.deny, *grant.stricter.deny), *subject)
     asked = naming_rule((*grant.ask, *grant.stricter.ask), *subject)
     default = Verdict.ALLOW
-    by_default = changes or (call.tool == BASH and grant.default is Verdict.DENY)  # in each profile: none is freer
+    by_default = changes or (call.tool == BASH and grant.default is Verdict.DENY)  # the same in every profile
     if by_default and not allowing_rule(grant.allow, call.tool, call.argument, call.aliases):
         default = grant.default
     reason = ""
     if denied[0] and denied[1]:
         return Deny(f"the permissions deny {denied[0]}")
     if default is Verdict.DENY:
-        return Deny("the permissions deny what no rule allows")
+        return Deny("no rule allows this, and the default is deny")
     if denied[0]:
         reason = f"could match deny rule {denied[0]}"
     elif asked[0]:
@@ -154,7 +153,7 @@ def decide(call: Call, grant: Grant) -> Decision:
 
 
 def texts_in(inputs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the texts in an input: any of them may be the path or address that a rule names."""
+    """Return all texts in an input: any of them may be a path or address that a rule matches."""
     texts: list[str] = []
     pending: list[Any] = [inputs]
     while pending:
@@ -188,8 +187,8 @@ def _reason_against_code(skill: SkillTerms, grant: Grant) -> str:
         return reason
     if grant.profile == "read_only" and not skill.respects_read_only:
         return (
-            f"the task is read_only, and skill {skill.name!r} has code that may write: its metadata says neither "
-            'writes: "false" (it changes no file outside of its folder for outputs) nor writes: "unless_read_only"'
+            f"the task is read_only, and skill {skill.name!r} has code that may write: its metadata has neither "
+            'writes: "false" (it changes only its output folder) nor writes: "unless_read_only"'
         )
     return ""
 
@@ -197,7 +196,7 @@ def _reason_against_code(skill: SkillTerms, grant: Grant) -> str:
 def _reason_against_outside_scripts(skill: SkillTerms, grant: Grant) -> str:
     if not skill.outside or grant.runs_outside_scripts:
         return ""
-    return f"nothing of skill {skill.name!r} is run: {skill.outside[0]} (`skills.outside_scripts: warn` allows it)"
+    return f"no code of skill {skill.name!r} may run: {skill.outside[0]} (`skills.outside_scripts: warn` allows it)"
 
 
 def _reason_against_command(call: Call, grant: Grant, changes: bool) -> str:
@@ -206,15 +205,15 @@ def _reason_against_command(call: Call, grant: Grant, changes: bool) -> str:
     if "\0" in call.argument:
         return "a command cannot contain zero bytes"
     if not changes and not grant.confined:
-        return f"the task is {grant.profile}: commands run confined or not at all, and runtime.confinement is none"
+        return f"the task is {grant.profile}, which requires confined commands, but runtime.confinement is none"
     return ""
 
 
 def _reason_by_skill(call: Call, skill: SkillTerms) -> str:
     """Return why the allowed tools of *skill* forbid a call, or "".
 
-    A tool that stores results is also allowed if ``Write`` is for the file in the output folder that it writes, and if
-    ``Read`` is for the file that it takes, if any.
+    A tool that stores results is also allowed if ``Write`` covers the file that it creates in the output folder and
+    ``Read`` covers the file that it copies, if any.
     """
     reason = denial_reason(skill.allowed_tools, call.tool, call.argument, call.aliases)
     if reason and call.outputs_only and call.tool == call.name:
@@ -227,7 +226,7 @@ def _reason_by_skill(call: Call, skill: SkillTerms) -> str:
 
 
 def _runs_own_scripts(call: Call, grant: Grant) -> bool:
-    """Return True if a command consists of scripts of the skill in use, with arguments as they are written."""
+    """Return True if a command consists only of scripts of the skill in use with literal arguments."""
     skill, command, cwd = grant.skill, call.argument, call.cwd or grant.cwd
     if skill is None or _HIDDEN.search(command):
         return False
@@ -242,7 +241,7 @@ def _runs_own_scripts(call: Call, grant: Grant) -> bool:
 
 
 def _is_own_script(words: list[str], skill: SkillTerms, cwd: Path) -> bool:
-    """Return True for ``python scripts/x.py ...`` of *skill*, as the shell in *cwd* would resolve it."""
+    """Return True for ``python scripts/x.py ...`` of *skill*, resolved as the shell in *cwd* would."""
     if "=" in words[0]:
         return False
     by_name = words[0] in ("python", "python3", "bash", "sh") and len(words) > 1

@@ -15,7 +15,7 @@ from fireswarm.skills.routing.router import Router
 
 @dataclass(frozen=True, slots=True)
 class Mind:
-    """Dependencies shared by all runs of a process. Without a ``client``, ``no_model`` is the reason."""
+    """Dependencies shared by all runs of a process. ``no_model`` is the reason why there is no ``client``."""
 
     settings: AgentSettings
     catalog: Catalog

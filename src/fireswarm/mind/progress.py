@@ -1,4 +1,4 @@
-"""Detection of runs without progress: repeated calls with the same result, and answers that do nothing."""
+"""Detection of runs without progress: repeated calls with the same result, and empty answers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import NoProgress
 
 EMPTY_ANSWERS = 2
-"""So many empty answers in a row end the run."""
+"""This number of empty answers in a row ends the run."""
 
 SAME_CALLS = 3
-"""The same call in so many answers, with the same result each time and nothing in between, ends the run."""
+"""The same call in this number of answers, with the same result and no change in between, ends the run."""
 
 WARNING = "[Same call, same result as before. Repeating it will end the run; try something else.]"
 
@@ -27,28 +27,28 @@ class Progress:
     _decision: int = 0
     _in_decision: set[str] = field(default_factory=set)
     _reads: dict[str, int] = field(default_factory=dict)
-    """Answers with a call that only reads, since the last call that may have changed something."""
+    """Number of answers with each read-only call, since the last call that may have changed something."""
 
     _change: str = ""
     """The last call that may have changed something."""
 
     _changes: int = 0
-    """Answers with that call in a row."""
+    """Number of consecutive answers with ``_change``."""
 
     _read_since: set[str] = field(default_factory=set)
-    """Calls that only read, since the first in that row."""
+    """Read-only calls since the first of these answers."""
 
     def saw_call(self, decision: int, call: ToolCall, output: str, *, changes: bool) -> str:
         """Record a call of a tool; returns a warning for the model before the last repetition, or "".
 
-        The same call with the same output counts once for an answer, whose other calls were made without knowing it.
-        A call that *changes* something makes all others count from the beginning. Raises NoProgress for the third.
+        A call that occurs several times in one answer counts once. A call that *changes* something resets the counts
+        of all others. Raises NoProgress for the third repetition.
         """
         self.idle = self._cut = 0
         if decision != self._decision:
             self._decision, self._in_decision = decision, set()
         seen = canonical_json([call.name, call.input, output])
-        key = hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()  # a model may give half a character
+        key = hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()  # a model may give lone surrogates
         again = key in self._in_decision
         self._in_decision.add(key)
         times = self._count_change(key, again) if changes else self._count_read(key, again)
@@ -69,7 +69,7 @@ class Progress:
         return self._changes
 
     def _count_read(self, key: str, again: bool) -> int:
-        """Return the number of answers with a call that only reads. One that was not seen before is progress."""
+        """Return the number of answers with a read-only call. A new call counts as progress."""
         if key not in self._read_since:
             self._read_since.add(key)
             self._changes = 0
@@ -77,7 +77,7 @@ class Progress:
         return self._reads[key]
 
     def cut_short(self) -> None:
-        """Record an answer without calls that is not complete; the third in a row raises NoProgress."""
+        """Record an incomplete answer without calls; the third in a row raises NoProgress."""
         self._cut += 1
         if self._cut >= SAME_CALLS:
             raise NoProgress(

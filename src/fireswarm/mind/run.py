@@ -1,8 +1,8 @@
 """The run of a model: prepare, then ask, execute and deliver until it ends.
 
-Each call of an answer gets its output under its id. Calls that only read run side by side, all others in order; a
-failed one does not drop the rest. An answer without calls ends the run. Every error of a provider, a skill or a command
-becomes a Conclusion, except LeaseLost and cancellation.
+The output of each call is returned under the call's id. Calls that only read run in parallel, all others in order; a
+failed call does not cancel the rest. An answer without calls ends the run. Every error of a provider, a skill or a
+command becomes a Conclusion, except LeaseLost and cancellation.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from fireswarm.mind.progress import Progress
 from fireswarm.mind.tool_run import ToolRun
 
 FEW_ANSWERS = 3
-"""The model is told when so many answers are left."""
+"""Number of answers left at which the model is warned."""
 
 MAX_NAMED = 20
-"""Outputs of several pages that are named after a summary, the newest."""
+"""Maximum number of long outputs listed after a summary, newest first."""
 
 SHARE_OF_OUTPUTS = 3
 """The outputs of one answer take at most a third of the prompt."""
@@ -71,11 +71,11 @@ async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Concl
 
 @dataclass(slots=True)
 class Run:
-    """A run in progress. ``answer`` is the last answer of the model, ``outputs`` those of its calls so far.
+    """A run in progress. ``answer`` is the last answer of the model, ``outputs`` are the outputs of its calls so far.
 
-    ``output_room`` is the number of characters that all outputs of one answer may take. ``notes`` are told with the
-    next message. ``unanswered`` is True from a request to its answer. ``reopened`` are the steps of messages after
-    which the run went on.
+    ``output_room`` is the number of characters that all outputs of one answer may take. ``notes`` are added to the next
+    message. ``unanswered`` is True between a request and its answer. ``reopened`` are the steps of messages that
+    resumed the run after a failure.
     """
 
     mind: Mind
@@ -94,7 +94,7 @@ class Run:
 
     @classmethod
     def begin(cls, mind: Mind, assignment: Assignment, recorder: Recorder) -> Run:
-        """Return a run at its beginning."""
+        """Return a run in its initial state."""
         state = ToolRun.begin(mind, assignment, recorder)
         state.tools = tools.run_tools(assignment)
         transcript = Transcript(assignment.system, tuple(tool.spec for tool in state.tools.values()))
@@ -115,7 +115,7 @@ class Run:
         return conclusion
 
     async def _run_to_end(self) -> Conclusion:
-        """Ask for decisions until one ends the run. A failure ends it, unless a person says how to go on."""
+        """Ask for decisions until one ends the run. A failure ends the run unless a person's message resumes it."""
         prepared = False
         while True:
             try:
@@ -162,7 +162,7 @@ class Run:
         state, asking = self.state, self.asking
         if self.assignment.dry_run:
             announce(self.transcript, self.mind.settings.model, self.recorder, 1)
-            text = "the prompt was composed; nothing was called or run"
+            text = "the prompt was composed; no model was called and no tool was run"
             return self._end(ConclusionStatus.DRY_RUN, text, reason="dry_run")
         self.unanswered = True
         self._check_stopped(FAILED)
@@ -181,7 +181,7 @@ class Run:
         return None
 
     async def _hear_person(self) -> None:
-        """Add what a person said to the work in progress."""
+        """Add what a person wrote while the work was in progress."""
         if said := await self.state.steered.said_before(self.state.decision + 1):
             is_late = self.decision_limit - self.state.decision <= FEW_ANSWERS
             self.transcript.add_to_last(self._take_message(said))
@@ -191,7 +191,7 @@ class Run:
             self.transcript.may_call = True
 
     def _keep(self) -> tuple[Part, ...]:
-        """Return what is kept word for word with a summary: instructions in use, the person's words, the list."""
+        """Return text that compaction keeps verbatim: instructions in use, the person's messages, the to-do list."""
         state, limit = self.state, prompt_limit(self.mind.settings.model)
         kept = [state.kept.part(limit, state.outputs.names[-MAX_NAMED:])]
         if state.skill and state.skill != self.assignment.named and self.mind.catalog.skills[state.skill].entry is None:
@@ -235,7 +235,7 @@ class Run:
         raise Delegates(summary, tasks, SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks))
 
     async def _take_answer(self) -> Conclusion | None:
-        """End the run with the answer, or say what it lacks; a person may reply to it."""
+        """End the run with the answer, or ask the model to complete it; a person may reply."""
         text = self.answer.text.strip()
         if self.answer.stop in CUT_SHORT:
             self.state.progress.cut_short()
@@ -244,7 +244,7 @@ class Run:
             self.state.progress.nothing_done()
             self._note("You called no tool and gave no answer. Call a tool, or answer the task.")
         elif fault := self.state.fault_of({}):
-            self._note(f"The task asks for a structured result: {fault}. Give it with the tool finish.")
+            self._note(f"The task asks for a structured result: {fault}. Call the tool finish with it.")
         elif message := await self._message(f"message:{self.state.decision}", text):
             self.notes.append(self._take_message(message))
             self.outputs = outputs_of_all(self.answer.calls, ())
@@ -255,7 +255,7 @@ class Run:
     # ── deliver ─────────────────────────────────────────────────────────────────────────────────────────
 
     def deliver(self) -> None:
-        """Give the model the outputs of its calls, and what was noted."""
+        """Send the outputs of the calls to the model, with the notes."""
         notes, outputs = [*self.notes, *self._answers_left()], self.outputs
         self.notes, self.outputs = [], []
         if not notes and not outputs:
@@ -263,7 +263,7 @@ class Run:
         self.transcript.say(*notes, outputs=outputs)
 
     def _answers_left(self) -> list[Part]:
-        """Return what to say of the answers that are left. In the last one, the model can only answer."""
+        """Return the warning about the number of answers left, or "". In the last answer, the model can only reply."""
         left = self.decision_limit - self.state.decision
         finishes = FINISH in self.state.tools
         self.transcript.may_call = left != 1 or finishes
@@ -276,7 +276,10 @@ class Run:
     # ── a person's messages, and the end ────────────────────────────────────────────────────────────────
 
     async def _message(self, step: str, answer: str) -> str:
-        """Return what a person says to *answer*, or "" at the end. It is a step: a resumed run knows it."""
+        """Return a person's reply to *answer*, or "" at the end of the conversation.
+
+        The reply is a recorded step: a resumed run has it.
+        """
         following = self.assignment.next_message
         if following is None:
             return ""
@@ -293,24 +296,24 @@ class Run:
             return ""
 
     def _take_message(self, message: str) -> Part:
-        """Return a person's message for the model; with it, the run may take all its decisions again."""
+        """Return a person's message for the model; the message also resets the limit of answers."""
         self.decision_limit = self.state.decision + self.mind.settings.runtime.max_turns
         self.state.kept.hear(message)
         if self.asking is not None:
             self.asking.said = message
-        # The first message has the task and its material.
-        heading = "" if self.state.decision else "# A message of the user\n"
+        # The first message holds the task and its inputs.
+        heading = "" if self.state.decision else "# Message from the user\n"
         return Part(Component.TASK, f"{heading}{message}", "a message")
 
     def _check_stopped(self, what: str) -> None:
-        """Raise RunFailed where an earlier start of the run stopped, and a person said something to that."""
+        """Raise RunFailed where an earlier start of the run stopped, if a person replied to that failure."""
         step = f"message:{self.state.decision}.{what}"
         if step not in self.reopened and self.recorder.has_begun(step):
             cause = NoAnswer() if what == UNANSWERED else None
             raise RunFailed("stopped_before", "an earlier start stopped here", cause)
 
     async def _reopen(self, reason: str, message: str, error: Exception | None) -> bool:
-        """Go on after a failure with what a person says to it; returns False without such a message."""
+        """Resume after a failure with a person's reply; returns False without a reply."""
         unanswered = self.unanswered and error is not None and not isinstance(error, DecisionInvalid)
         self.unanswered = False
         step = f"message:{self.state.decision}.{UNANSWERED if unanswered else FAILED}"
@@ -348,8 +351,11 @@ class Run:
 
 
 async def _side_by_side(calls: Sequence[Awaitable[ToolOutput]]) -> list[ToolOutput]:
-    """Run calls at once and return their outputs in order. The first exception in that order is raised at the end."""
-    outcomes: list[ToolOutput | Exception] = [RuntimeError("the call did not end")] * len(calls)
+    """Run calls at once and return their outputs in order.
+
+    The first exception in that order is raised after all calls have ended.
+    """
+    outcomes: list[ToolOutput | Exception] = [RuntimeError("the call did not finish")] * len(calls)
 
     async def run(number: int, call: Awaitable[ToolOutput]) -> None:
         try:

@@ -52,9 +52,9 @@ TRANSITIONS: tuple[StateMove, ...] = (
     StateMove(S.HANDOFF_OR_FINISH, S.CALL_LLM, "the result is invalid and the model has to correct it"),
     StateMove(S.HANDOFF_OR_FINISH, S.DONE, "the run is complete, or waits for an answer"),
 )
-"""All transitions except ``* -> ERROR``, and ``* -> CALL_LLM`` with a person's message to a failure.
+"""All transitions except ``* -> ERROR``, and ``* -> CALL_LLM`` after a person's reply to a failure.
 
-They are the specified ones, and ours for dry runs, invalid results and waiting.
+They are those of the specification, and ours for dry runs, invalid results and waiting.
 """
 
 ALLOWED = frozenset((move.source, move.target) for move in TRANSITIONS)

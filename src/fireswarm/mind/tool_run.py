@@ -1,4 +1,4 @@
-"""The state that the calls of one run share, and how a call becomes a recorded step."""
+"""The state shared by the calls of one run, and the way from a call to a recorded step."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from fireswarm.processes.shell import Shell
 class ToolRun:
     """The state of a run that its calls share.
 
-    ``decision`` counts the answers of the model. ``skill`` is in use, ``led`` are all that were. ``results``
-    are those of skills and stored artifacts. ``planned`` are tasks that the current answer delegates, by their keys;
-    ``finished`` is the answer and the result of the tool finish. ``has_failed`` is True if a call of the answer has
-    failed.
+    ``decision`` counts the answers of the model. ``skill`` is the skill in use, ``led`` all skills used so far.
+    ``results`` are results of skills and stored artifacts. ``planned`` holds the tasks that the current answer
+    delegates, by key; ``finished`` is the answer and the result from the tool finish. ``has_failed`` is True if a call
+    of the current answer has failed.
     """
 
     mind: Mind
@@ -86,7 +86,7 @@ class ToolRun:
         )
 
     def take_up(self, name: str, reason: str) -> None:
-        """Use another skill that the model was shown, and record the reason."""
+        """Use another skill that the model knows, and record the reason."""
         if not name or name == self.skill or name not in self.briefing.known_skills:
             return
         events.record_handover(self.recorder, self.decision, self.skill, name, reason)
@@ -95,15 +95,15 @@ class ToolRun:
         self.grant = self.grant.using(self.mind.catalog.skills[name])
 
     def fault_of(self, result: Mapping[str, Any]) -> str:
-        """Return the fault of a structured result, or ""."""
+        """Return the error of a structured result, or ""."""
         return self.assignment.check_result(result) if self.assignment.check_result is not None else ""
 
     def cut(self, text: str) -> str:
-        """Remove secrets from a text, and cut it to the size of a result."""
+        """Remove secrets from a text, and shorten it to the maximum size of a result."""
         data = (clean := self.mind.redact.clean(text)).encode("utf-8", "replace")
         if len(data) <= MAX_KEPT_OUTPUT_BYTES:
             return clean
-        tail = OutputTail(MAX_KEPT_OUTPUT_BYTES, "ask for less at a time")
+        tail = OutputTail(MAX_KEPT_OUTPUT_BYTES, "request less at a time")
         tail.add(data)
         return tail.text()
 
@@ -116,15 +116,15 @@ class ToolRun:
         idempotent: bool,
         preview: Preview | None = None,
     ) -> CallResult:
-        """Execute *work* once as a recorded step, if the gate or a person allows the call; it returns the record.
+        """Execute *work* once as a recorded step, if the gate or a person allows the call; returns its record.
 
-        Raises NeedsAnswer for an open question, and what *work* raises.
+        Raises NeedsAnswer for an open question, and every error that *work* raises.
         """
         if (step.begun or self.steered.leaves_out) and (left := await self.steered.leave_out(step)) is not None:
             return left
         if "denied" in step.begun:
             return refusal(await self.approvals.recall_denial(step))
-        if "act" not in step.begun:  # otherwise its result is known, and nothing is executed
+        if "act" not in step.begun:  # otherwise its result is recorded, and nothing is executed
             match gate.decide(call, self.grant):
                 case gate.Allow():
                     pass
@@ -158,20 +158,20 @@ class ToolRun:
             output = truncate(result.errors or result.text or f"exit code {result.exit_code}", MAX_STORED_SUMMARY_CHARS)
             raise RunFailed("step_failed", f"step {step.name} ({step.call.name}) {result.status.value}: {output}")
         events.record_step(self.recorder, self.decision, self.skill, step, result)
-        self.take_up(other, f"step {step.name} failed ({result.status.value}), {other} is tried instead")
-        note = f"[{other} is tried instead]\n{self.briefing.activation(other)}"
+        self.take_up(other, f"step {step.name} failed ({result.status.value}); trying {other} instead")
+        note = f"[trying {other} instead]\n{self.briefing.activation(other)}"
         return result.model_copy(update={"note": note, "recorded": True})
 
 
 Handler = Callable[[ToolRun, Step], Awaitable[CallResult]]
-"""Executes one call. Raises InvalidInput for an input that cannot be used."""
+"""Executes one call. Raises InvalidInput for an unusable input."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
     """A tool of a run: its description for the model, and the function that executes a call.
 
-    ``reads`` is True if its calls may run side by side with others that only read.
+    ``reads`` is True if its calls may run in parallel with other read-only calls.
     """
 
     spec: ToolSpec

@@ -1,4 +1,4 @@
-"""The tools of a run, and the way of one call: execute it, record it, watch for repetitions, show its output."""
+"""The tools of a run, and the path of one call: execute, record, check for repetition, show the output."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _own_tools() -> Mapping[str, RunTool]:
 
 
 async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
-    """Execute one call and return its output; a call that cannot be made is explained to the model.
+    """Execute one call and return its output, or an explanation for the model if the call cannot be made.
 
-    Raises what ends or suspends the run: RunFailed, NoProgress, NeedsAnswer, Delegates, LeaseLost.
+    Raises the exceptions that end or suspend the run: RunFailed, NoProgress, NeedsAnswer, Delegates, LeaseLost.
     """
     this = Step(step, asked, run.recorder.earlier_kinds(step))
     try:
@@ -71,11 +71,11 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
         text = f"{text}\n{REPLACED}"
     if not result.recorded:
         events.record_step(run.recorder, run.decision, run.skill, this, result)
-    # The folder belongs to the output: `cd ..` prints nothing, and does something else each time.
+    # The folder is part of the key: `cd ..` prints nothing, but has a different effect each time.
     output = f"{run.place.cwd}\n{text}"
     warning = run.progress.saw_call(run.decision, asked, output, changes=result.changes)
     shown = run.outputs.show(step, text)
-    # An exit code other than 0 is information; a command has failed only if it could not be made.
+    # An exit code other than 0 is a result; a command counts as failed only if it could not be started.
     failed = result.status is not StepStatus.OK and not is_command
     run.has_failed = run.has_failed or failed
     shown = f"{shown}\n{warning}" if warning else shown

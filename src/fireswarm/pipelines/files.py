@@ -1,4 +1,4 @@
-"""The files of a pipeline run. Each step gets the files of the earlier steps, and passes them on with its own.
+"""The files of a pipeline run. Each step gets the files of the earlier steps, and passes them on together with its own.
 
 A file is an artifact of type ``pipeline_file`` with its path as its name, so that the names in the blob store are
 those shown to an operator: ``inferred_schema.json``, ``project/nodes/bookmarks/node.py``.
@@ -102,7 +102,7 @@ class Carried:
             self.write(f"{PROJECT}{path}", content)
 
     def artifacts(self) -> tuple[Artifact, ...]:
-        """Return all files to pass on: those made here, and the given ones that were not replaced."""
+        """Return all files to pass on: the new ones, and the given ones that were not replaced."""
         return tuple({**self.given, **self.made}.values())
 
 

@@ -126,7 +126,7 @@ def check_advice(request: AdviceRequest, content: Any) -> str:
 
 
 def _advised_patch(request: AdviceRequest, patch: str) -> list[str]:
-    """Try the patch on the project as the advisor saw it."""
+    """Try the patch on the version of the project that the advisor had."""
     project = {
         piece.name.removeprefix(PROJECT): piece.text for piece in request.material if piece.name.startswith(PROJECT)
     }

@@ -38,7 +38,7 @@ class Allowlist:
         return any(match_glob(pattern, path) for pattern in self.patterns)
 
     def faults(self, paths: Iterable[str], most: int) -> list[str]:
-        """Return the faults of a change of *paths*, of which there may be at most *most*."""
+        """Return the faults of a change of *paths*; at most *most* paths may change."""
         listed = sorted(set(paths))
         faults = [
             f"{path} is outside the scope ({', '.join(self.patterns)})" for path in listed if not self.allows(path)
@@ -85,7 +85,7 @@ def changed_files(before: Mapping[str, str], after: Mapping[str, str]) -> list[s
 
 
 def unified_diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Return one diff of all changed files, as git writes and applies it."""
+    """Return one diff of all changed files, in git's format."""
     return "".join(_diff_of(name, before.get(name), after.get(name)) for name in changed_files(before, after))
 
 

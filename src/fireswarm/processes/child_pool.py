@@ -1,4 +1,4 @@
-"""Run functions in child processes that are kept for the next call.
+"""Run functions in child processes that are reused for later calls.
 
 Unlike in anyio's and multiprocessing's pools, a child never imports the parent's ``__main__``. A script that opens a
 swarm therefore needs no ``if __name__ == "__main__"`` guard, and a notebook works as well.
@@ -28,10 +28,10 @@ from fireswarm.processes.descendants import Descendants
 from fireswarm.processes.messages import read_message, write_message
 
 IDLE_SECONDS = 300.0
-"""A child that was idle for longer is ended when another child becomes idle."""
+"""Idle time after which a child is killed when another child becomes idle."""
 
 MAX_IDLE = 64
-"""The process that was idle the longest is ended when there are more."""
+"""Maximum number of idle processes; above it, the process with the longest idle time is killed."""
 
 CHILD = "fireswarm.processes.child"
 
@@ -50,16 +50,16 @@ class PooledProcess[M, A](Protocol):
         ...
 
     def call(self, message: M) -> A:
-        """Send one message and block until its answer. After an exception, the process is ended."""
+        """Send one message and block until its answer. After an exception, the process is killed."""
         ...
 
     def kill(self) -> None:
-        """End the process and all that it started."""
+        """Kill the process and its child processes."""
         ...
 
 
 class Child:
-    """One child process. A kill includes every process that it started, also one in a new session."""
+    """One child process. A kill includes every descendant, even in a new session."""
 
     def __init__(self) -> None:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {CHILD} import main; main()"
@@ -120,7 +120,7 @@ class Pool:
         return None
 
     def give_back(self, key: Hashable, process: PooledProcess[Any, Any]) -> None:
-        """Keep a process for the next call, and end those that were idle for too long or are too many."""
+        """Return a process to the pool, and kill those that were idle for too long or are too many."""
         process.idle_since = now = time.monotonic()
         self._idle.append((key, process))
         while len(self._idle) > MAX_IDLE or now - self._idle[0][1].idle_since > IDLE_SECONDS:
@@ -157,9 +157,9 @@ async def run_in_child[T](
 async def call_pooled[M, A](
     start: Callable[[], PooledProcess[M, A]], key: Hashable, message: M, limiter: anyio.CapacityLimiter | None = None
 ) -> A:
-    """Call an idle process with *key*, or a new one, and keep it for the next call; with *key* None, end it.
+    """Call an idle process with *key*, or a new one, and return it to the pool; with *key* None, kill it.
 
-    A call that is cancelled or raises ends its process.
+    A canceled or failed call kills its process.
     """
     pool = _pool.get(None)
     if pool is None:

@@ -12,33 +12,33 @@ from dataclasses import dataclass, field
 import psutil
 
 MARK = "FIRESWARM_COMMAND"
-"""Environment variable with the marks of the commands and children that a process belongs to, outermost first."""
+"""Environment variable with the marks of the commands and children to which a process belongs, outermost first."""
 
 ROUNDS = 20
 """Number of searches for remaining processes: a process may start another while it is being killed."""
 
 UNREADABLE_ROUNDS = 5
 UNREADABLE_SECONDS = 0.01
-"""Searches, and the pause after each, for a process without environment: it has none while it starts a program."""
+"""Number of searches, and the pause after each, for a process that has no environment while it starts a program."""
 
 EXIT_SECONDS = 0.5
-"""Longest wait for killed processes to exit before the next search."""
+"""Maximum time to wait for killed processes to exit before the next search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Descendants:
-    """The processes with one mark that did not exist when the mark was made."""
+    """The processes with one mark, without those that existed before the mark."""
 
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     before: frozenset[int] = field(default_factory=lambda: frozenset(psutil.pids()))
 
     def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return *base* (default: this process's environment) with the mark added to those of this process."""
+        """Return *base* (default: this process's environment) with this mark added."""
         marks = f"{os.environ.get(MARK, '')} {self.mark}".strip()
         return {**(os.environ if base is None else base), MARK: marks}
 
     def kill_all(self, others: Iterable[psutil.Process] = ()) -> None:
-        """Kill them and *others*, and wait until they have exited; blocks for a moment."""
+        """Kill these processes and *others*, and wait until they have exited; blocks for a moment."""
         for number in range(ROUNDS):
             marked, unreadable = self._search()
             if number == 0:
@@ -54,7 +54,7 @@ class Descendants:
                 return
 
     def _search(self) -> tuple[list[psutil.Process], bool]:
-        """Return the marked processes, and whether there is a new process without an environment."""
+        """Return the marked processes, and True if there is a new process without an environment."""
         marked: list[psutil.Process] = []
         unreadable = False
         for pid in set(psutil.pids()) - self.before:
@@ -63,13 +63,13 @@ class Descendants:
                 environment = process.environ()
                 if self.mark in environment.get(MARK, "").split():
                     marked.append(process)
-                elif not environment and process.exe():  # a kernel thread and a zombie have no program
+                elif not environment and process.exe():  # kernel threads and zombies have no program
                     unreadable = True
         return marked, unreadable
 
 
 running: set[Descendants] = set()
-"""Commands in progress in this process, to be killed on an immediate exit."""
+"""Commands in progress in this process, which an immediate exit kills."""
 
 
 def kill_running() -> None:

@@ -1,7 +1,7 @@
-"""Start commands of ours as copies of one process that has imported everything, in milliseconds instead of a second.
+"""Start our commands as copies of a process that has imported everything, in milliseconds instead of a second.
 
-That process is the fork server of ``multiprocessing``. It has no threads and no open connections, so a copy of it is
-safe. The copies share its memory.
+That process is the fork server of ``multiprocessing``. It has no threads and no open connections, so it is safe to
+copy. The copies share its memory.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ import anyio.to_thread
 import psutil
 
 NAME_FILE = Path("/proc/self/comm")
-"""File in which Linux keeps the name that ``ps -e`` and ``top`` show, of 15 bytes at most."""
+"""File with the process name that ``ps -e`` and ``top`` show, at most 15 bytes, on Linux."""
 
 SERVER_DIED = 255
-"""Exit code that ``multiprocessing`` reports when the fork server ended before the process, which may run on."""
+"""Exit code that ``multiprocessing`` reports when the fork server ended before the process, which may still run."""
 
 HELD_BACK = (signal.SIGTERM,)
-"""Signals that the fork server ignores: it ends after the process that started it, and all copies. Service managers
-send SIGTERM to every process of a service. A copy gets those that were sent before it was ready.
+"""Signals that the fork server ignores: it ends after the process that started it, and after all copies.
+
+Service managers send SIGTERM to every process of a service. A copy receives the signals that were sent before it was
+ready.
 """
 
 _one_at_a_time = anyio.CapacityLimiter(1)
-"""For all calls of ``multiprocessing``, which polls every process of this one in each."""
+"""Lock for all calls of ``multiprocessing``, each of which polls every process of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,13 @@ class ForkedProcess:
             while self.returncode is None:
                 await anyio.wait_readable(self._process.sentinel)
                 code = await anyio.to_thread.run_sync(self._exit_code, limiter=_one_at_a_time)
-                if code == SERVER_DIED and self._handle is not None:  # the copy works on
+                if code == SERVER_DIED and self._handle is not None:  # the copy continues to run
                     await anyio.to_thread.run_sync(self._handle.wait, abandon_on_cancel=True)
                 self.returncode = code
         return self.returncode
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal, unless the process has ended."""
         with contextlib.suppress(psutil.NoSuchProcess):
             if self._handle is not None:
                 self._handle.send_signal(number)
@@ -94,7 +96,7 @@ def _start(command: Command, preload: str) -> ForkedProcess:
     try:
         process.start()
     except EOFError as error:
-        raise ChildProcessError("the process to copy has ended: it could not be loaded, or not be copied") from error
+        raise ChildProcessError("the process to copy has ended: it could not be loaded or copied") from error
     if process.pid is None:
         raise ChildProcessError("it has no process id")
     try:
@@ -105,7 +107,7 @@ def _start(command: Command, preload: str) -> ForkedProcess:
 
 
 def run_command(command: Command) -> None:
-    """Run the command in this process, a copy of the fork server: with its environment, and its log as output."""
+    """Run the command in this copy of the fork server, with the command's environment and its log as output."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
     _keep_descriptors_to_itself()
     os.environ.clear()
@@ -125,13 +127,13 @@ def run_command(command: Command) -> None:
 
 
 def _keep_descriptors_to_itself() -> None:
-    """Pass none of the fork server's descriptors on to the programs that this process starts."""
+    """Keep the fork server's descriptors from the programs that this process starts."""
     for number in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
         if number > 2:
-            with contextlib.suppress(OSError):  # the one that lists the folder is closed by now
+            with contextlib.suppress(OSError):  # the descriptor that lists the folder is already closed
                 os.set_inheritable(number, False)
 
 
 def become_server() -> None:
-    """Prepare the fork server: it keeps running on signals that ask the copies to stop."""
+    """Prepare the fork server to ignore the signals that ask the copies to stop."""
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)

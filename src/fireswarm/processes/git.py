@@ -1,8 +1,9 @@
-"""git on folders of strangers: nothing that a repository configures is executed.
+"""git on folders of strangers: programs from a repository's configuration are never executed.
 
 A repository's configuration can name programs: hooks, filters, external diffs, text converters, signature checkers,
-transports. Each such key is replaced for the call, whatever the repository, an included file or a worktree says. The
-user's and the system's configuration are not read, except for the folders that the user trusts (``safe.directory``).
+transports. Each such key is overridden for the call, whatever the repository, an included file or a worktree contains.
+The user's and the system's configuration are not read, except for the folders that the user trusts
+(``safe.directory``).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ ALWAYS: dict[str, str] = {
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
-"""Values of keys for every call. ``false`` is the program that only fails."""
+"""Values of keys for every call. ``false`` is the program that always fails."""
 
 _EXECUTED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.DOTALL), value)
@@ -108,11 +109,11 @@ def run_git(
 
 
 def _refuse_other_tree(folder: Path, variables: Mapping[str, str], timeout_seconds: float) -> None:
-    """Raise GitFailed if the repository says that its files are in a folder that does not contain *folder*."""
+    """Raise GitFailed if the repository's configuration says that its files are outside of *folder* and its parents."""
     top = _call(folder, ["rev-parse", "--show-toplevel"], variables, None, timeout_seconds)
     tree = Path(os.fsdecode(top.rstrip(b"\n"))).resolve()
     if not folder.resolve().is_relative_to(tree):
-        raise GitFailed(f"the repository of {folder} names a work tree elsewhere (core.worktree = {tree})")
+        raise GitFailed(f"the repository of {folder} has its work tree elsewhere (core.worktree = {tree})")
 
 
 def _call(
@@ -169,7 +170,7 @@ def _as_variables(values: Mapping[str, str]) -> dict[str, str]:
 
 @cache
 def _trusted_folders(*places: str) -> tuple[str, ...]:
-    """Return the folders of other users that the user lets git work in, by the configuration in *places*."""
+    """Return the folders of other users in which the user lets git work, by the configuration in *places*."""
     command = ["git", "config", "--global", "-z", "--get-all", "safe.directory"]
     try:
         listed = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=False, cwd="/").stdout

@@ -1,4 +1,4 @@
-"""Messages over a pipe, each after its length. Imported by child processes: it imports nothing that takes time."""
+"""Messages over a pipe, each after its length. Child processes import this module, so it imports nothing slow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_message(pipe: IO[bytes], limit: int | None = None) -> bytes:
         raise ValueError(f"a message of {length} bytes is longer than {limit}")
     message = pipe.read(length)
     if len(message) < length:
-        raise EOFError("the other end closed in the middle of a message")
+        raise EOFError("the other end was closed in the middle of a message")
     return message
 
 

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 READ_BYTES = 65_536
 
 TO_A_FILE = "redirect the output to a file and read that in parts"
-"""Advice on how to see what was left out of a command's output."""
+"""Advice on how to see omitted parts of a command's output."""
 
 TIMED_OUT = 124
-"""Exit code of a command that was ended after its time, as ``timeout`` uses it."""
+"""Exit code of a command that was killed at its time limit, as in ``timeout``."""
 
 CANNOT_START = 127
-"""Exit code of a command that does not exist, as shells use it."""
+"""Exit code of a missing command, as in shells."""
 
 KILLED = 137
-"""Exit code of a command that was killed, as shells give it."""
+"""Exit code of a killed command, as in shells."""
 
 
 @dataclass(slots=True)
 class OutputTail:
-    """The first and the last bytes of a stream. ``advice`` says how to see what is left out between them."""
+    """The first and the last bytes of a stream. ``advice`` explains how to see the omitted bytes between them."""
 
     limit: int
     advice: str = TO_A_FILE
@@ -43,7 +43,10 @@ class OutputTail:
         self.dropped += over
 
     def text(self) -> str:
-        """Return the kept text. A note in the middle says exactly what was left out: whole lines, if they are short."""
+        """Return the stored text.
+
+        A note in the middle says exactly what was omitted: whole lines, if they are short.
+        """
         if not self.dropped:
             return (self.head + self.tail).decode("utf-8", "replace")
         head, tail = self.head, bytes(self.tail)
@@ -56,6 +59,6 @@ class OutputTail:
         if whole:
             first = head.count(b"\n") + 1
             where = f"lines {first:,} to {first + self.dropped_lines:,}"
-        note = f"[{gone:,} bytes left out, {where}: {self.advice}]"
+        note = f"[{gone:,} bytes omitted, {where}: {self.advice}]"
         parts = (head.decode("utf-8", "replace").removesuffix("\n"), note, tail.decode("utf-8", "replace"))
         return "\n".join(parts)

@@ -1,6 +1,6 @@
-"""Run a child process within a view and limits. Its output is bounded, and all that it starts ends with it.
+"""Run a child process within a view and limits. Its output is bounded, and all its child processes end with it.
 
-Threads read its output and wait for it, so that no task of an event loop has to outlive the call that started it.
+Threads read its output and wait for it, so that no task of an event loop must outlive the call that started it.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from fireswarm.processes.descendants import Descendants, running, tree
 from fireswarm.processes.output import KILLED, TIMED_OUT, OutputTail
 
 LIMITS = ProcessLimits()
-"""Limits of a program without configured ones."""
+"""Default limits of a program."""
 
 MAX_OUTPUT_BYTES = 4_000_000
-"""Output of `run_confined` that is returned; the middle of a longer one is left out."""
+"""Maximum output of `run_confined`; the middle of a longer output is omitted."""
 
 READ_BYTES = 65_536
 PAUSE_SECONDS = 0.0005
-"""Pause after a full read, so that endless output does not keep this process from its work."""
+"""Pause after a full read, so that endless output does not block this process."""
 
 LAST_OUTPUT_SECONDS = 0.5
-"""Wait for output after the end, if a process that could not be found holds the pipe open."""
+"""Maximum time to wait for output after the end, if an unknown process holds the pipe open."""
 
 LAST_READS = 64
-"""Reads after the end, if such a process writes on and on; a pipe holds less."""
+"""Maximum number of reads after the end, if such a process keeps writing; a pipe holds less."""
 
 NOT_STARTED = ("bwrap: ", "prlimit: failed to ", "setpriv: failed to ")
-"""Beginnings of the only line of output of the programs that start a command when they could not."""
+"""Prefixes of the only line of output of a launcher that could not start the command."""
 
 Check = Callable[[], Excess | None]
 
 
 class CannotStart(OSError):
-    """The program could not be started; the message says why."""
+    """The program could not be started; the message has the reason."""
 
 
 class Sink(Protocol):
-    """Takes the output of a program; a separate thread calls it."""
+    """Receives the output of a program; a separate thread calls it."""
 
     def add(self, data: bytes) -> None:
         """Add bytes."""
@@ -69,10 +69,13 @@ class Sink(Protocol):
 
 
 class Confines(Protocol):
-    """A description of what a process sees."""
+    """A description of what a process can see."""
 
     def confine(self, environment: Mapping[str, str]) -> AbstractContextManager[Launch]:
-        """Yield how to start a command that sees this only, until it has ended. Raises SandboxRefused."""
+        """Yield the start of a command with this view, which lasts until the end of the block.
+
+        Raises SandboxRefused.
+        """
         ...
 
 
@@ -80,7 +83,7 @@ class Confines(Protocol):
 class Program:
     """A program to start once: its words, folder, environment (default: this process's) and standard input.
 
-    ``own`` finds it and all that it starts.
+    ``own`` finds the program and all its child processes.
     """
 
     words: Sequence[str]
@@ -99,18 +102,18 @@ class Ended:
 
     @property
     def timed_out(self) -> bool:
-        """True if its time was over."""
+        """True if the time limit was exceeded."""
         return self.excess is not None and self.excess.limit == "time"
 
     @property
     def reason(self) -> str:
-        """The reason to end it, or ""."""
+        """The reason why it was killed, or ""."""
         return self.excess.reason if self.excess else ""
 
 
 @dataclass(slots=True)
 class Confined:
-    """A started program in a new process group. Call `wait` or `kill`: they end all that it started."""
+    """A started program in a new process group. Call `wait` or `kill`, which kill all its child processes."""
 
     process: subprocess.Popen[bytes]
     launch: Launch
@@ -124,7 +127,7 @@ class Confined:
 
     _threads: list[threading.Thread] = field(default_factory=list[threading.Thread])
     _ending: threading.Event = field(default_factory=threading.Event)
-    """Set when all was killed: what the pipes hold is the last output."""
+    """Set after all processes were killed: the content of the pipes is then the last output."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _stopping: bool = False
@@ -133,11 +136,11 @@ class Confined:
 
     @classmethod
     def start(cls, program: Program, view: Confines | None, limits: ProcessLimits, *sinks: Sink) -> Confined:
-        """Start *program*, confined to *view* if given. One sink takes all output, two take stdout and stderr.
+        """Start *program*, confined to *view* if given. A single sink gets all output, two sinks get stdout and stderr.
 
-        Without a sink, input and outputs are pipes for the caller. Call it in a thread that lasts, such as that of the
-        event loop: bubblewrap ends its command with the thread that started it.
-        Raises SandboxRefused if it cannot be confined, and CannotStart.
+        Without a sink, input and outputs are pipes for the caller. Call it in a long-lived thread, such as that of the
+        event loop: bubblewrap kills its command when the thread that started it ends. Raises SandboxRefused if the view
+        cannot be enforced, and CannotStart.
         """
         environment = program.own.environment(program.environment)
         with ExitStack() as held:
@@ -164,7 +167,7 @@ class Confined:
         return started
 
     def wait(self, seconds: float, has_to_end: Check | None = None, grace: float = 0.0) -> Ended:
-        """Wait for its end, and end it at a limit, after *seconds* or for the reason of *has_to_end*; then `kill`.
+        """Wait for its end; kill it at a limit, after *seconds*, or when *has_to_end* gives a reason.
 
         Blocks. All output has arrived when it returns.
         """
@@ -179,7 +182,7 @@ class Confined:
         return Ended(code if excess is None else TIMED_OUT if excess.limit == "time" else KILLED, excess)
 
     async def finish(self, seconds: float, has_to_end: Check | None = None, grace: float = 0.0) -> Ended:
-        """Do as `wait` without blocking the event loop. A cancellation kills it."""
+        """Do the same as `wait` without blocking the event loop. A cancellation kills the program."""
         waiting = partial(self.wait, seconds, has_to_end, grace)
         try:
             return await anyio.to_thread.run_sync(waiting, abandon_on_cancel=True, limiter=_no_limit())
@@ -191,7 +194,7 @@ class Confined:
     def watch(
         self, until: threading.Event, seconds: float = math.inf, has_to_end: Check | None = None
     ) -> Excess | None:
-        """Check the limits until *until* is set, and return the first that is exceeded. Blocks."""
+        """Check the limits until *until* is set, and return the first limit that is exceeded. Blocks."""
         disk, end = Disk.of(self._program.folder), time.monotonic() + seconds
         for pause in self.limits.intervals():
             left = end - time.monotonic()
@@ -205,12 +208,12 @@ class Confined:
         return None
 
     def stop(self) -> None:
-        """Let `wait` end it now."""
+        """Make `wait` kill the program now."""
         self._stopping = not self._over.is_set()
         self._over.set()
 
     def kill(self, grace: float = 0.0) -> None:
-        """End it and all that it started: with SIGTERM, and with SIGKILL after *grace* seconds. Blocks."""
+        """Kill the program and its child processes: with SIGTERM, and with SIGKILL after *grace* seconds. Blocks."""
         with self._lock:
             if self._killed:
                 return
@@ -227,7 +230,7 @@ class Confined:
                 thread.join()
             for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
                 if pipe is not None:
-                    with contextlib.suppress(OSError):  # words that it did not read
+                    with contextlib.suppress(OSError):  # input that it did not read
                         pipe.close()
             self._never_began = self.launch.has_failed()
             self._held.close()
@@ -235,7 +238,7 @@ class Confined:
             self._killed = True
 
     def start_failure(self, ended: Ended, told: str) -> str:
-        """Return why the program itself was not started, by the end and the output of those that start it, or ""."""
+        """Return why the program itself was not started, judged by the end and the output of its launchers, or ""."""
         if ended.excess is not None or ended.code <= 0 or not self.launch.prefix:
             return ""
         if self._never_began or (told.startswith(NOT_STARTED[1:]) and told.count("\n") == 1):
@@ -262,7 +265,7 @@ class Confined:
         self._over.set()
 
     def _drain(self, stream: IO[bytes], sink: Sink) -> None:
-        """Read a stream to its end, even if only part of it is kept, or until all was killed and there is no more."""
+        """Read a stream to its end, beyond the stored part, or until all processes are dead and no output is left."""
         reads = LAST_READS
         while reads:
             ending = self._ending.is_set()
@@ -279,7 +282,7 @@ class Confined:
 
 
 def _check_program(word: str, folder: Path, environment: Mapping[str, str]) -> None:
-    """Raise CannotStart for a missing program: behind a group's prefix, it would look like a command that ended."""
+    """Raise CannotStart for a missing program, which after a group's prefix would look like a command that ended."""
     place = word if Path(word).name == word else str(folder / word)
     if which(place, path=environment.get("PATH", os.defpath)) is None:
         raise CannotStart(f"{word} does not exist")
@@ -287,7 +290,7 @@ def _check_program(word: str, folder: Path, environment: Mapping[str, str]) -> N
 
 def _has_more(number: int) -> bool:
     """Wait a moment for output or its end."""
-    if sys.platform == "win32":  # it cannot wait for a pipe
+    if sys.platform == "win32":  # Windows cannot wait for a pipe
         return True
     poll = select.poll()
     poll.register(number, select.POLLIN)
@@ -313,7 +316,7 @@ _elsewhere: list[Elsewhere] = []
 
 
 def run_elsewhere(run: Elsewhere) -> None:
-    """Let *run* take over every later `run_confined` of this process, which is confined itself and cannot do it."""
+    """Let *run* replace later calls of `run_confined` in this process, which is confined and cannot confine others."""
     _elsewhere[:] = [run]
 
 
@@ -326,11 +329,11 @@ def run_confined(
     confinement: str = "bubblewrap",
     has_ended: Callable[[], bool] = lambda: False,
 ) -> tuple[int, str]:
-    """Run *command* in the view's workspace and return its exit code and output, stdout and stderr together.
+    """Run *command* in the view's workspace and return its exit code and its output, stdout and stderr together.
 
-    It is ended after *seconds*, when it exceeds `ProcessLimits`, or soon after *has_ended* returns True, with all that
-    it started. By *confinement* ``none`` the operator allows it the whole machine, by ``container`` what is in the
-    container. Blocks. Raises SandboxRefused if it cannot be confined, and CannotStart.
+    It is killed with its child processes after *seconds*, when it exceeds `ProcessLimits`, or soon after *has_ended*
+    returns True. *confinement* ``none`` permits the whole machine, ``container`` everything in the container. Blocks.
+    Raises SandboxRefused if the view cannot be enforced, and CannotStart.
     """
     if _elsewhere:
         return _elsewhere[0](command, view, environment, seconds)
@@ -342,5 +345,5 @@ def run_confined(
     if reason := started.start_failure(ended, told):
         raise SandboxRefused(f"bubblewrap could not start {command[0]}: {reason}")
     if ended.timed_out:
-        return ended.code, f"{told}\nended after {seconds:g} s"
+        return ended.code, f"{told}\nkilled after {seconds:g} s"
     return ended.code, f"{told}\nended: {ended.reason}" if ended.reason else told

@@ -21,22 +21,22 @@ KILL_AFTER_SECONDS = 2.0
 
 FOLDER_MARK = "\x1efolder:"
 TELL_FOLDER = f"""trap 'printf "\\n{FOLDER_MARK}%s" "$PWD" >&2' EXIT\n"""
-"""Line before a command that tells the current folder at its end."""
+"""Line before a command that prints the shell's folder at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Result of a command. ``stdout`` and ``stderr`` are limited in size: the middle is left out, with a note."""
+    """Result of a command. ``stdout`` and ``stderr`` are limited in size: the middle is omitted, with a note."""
 
     exit_code: int
     stdout: str
     stderr: str
     timed_out: bool = False
     ended: str = ""
-    """The limit on its processes that ended it."""
+    """The exceeded limit on its processes, if any."""
 
     folder: str = ""
-    """The current folder at its end, if the shell told it: one of Unix does."""
+    """The current folder at its end, if the shell reported it, as Unix shells do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +63,14 @@ class Shell:
         return cls(argv, max_output_bytes, environment, limits)
 
     async def run(self, command: str, cwd: Path, timeout_seconds: float, view: View | None = None) -> Ran:
-        """Run *command* in *cwd*, confined to *view* if given. After the timeout, and on cancellation, kill its tree.
+        """Run *command* in *cwd*, confined to *view* if given.
 
-        Raises SandboxRefused if it cannot be confined.
+        After the timeout, or on cancellation, kill its process tree.
+
+        Raises SandboxRefused if the view cannot be enforced.
         """
         if view is not None:
-            await anyio.to_thread.run_sync(view.check)  # its first trial takes a moment
+            await anyio.to_thread.run_sync(view.check)  # the first test takes a moment
         out, err = OutputTail(self.max_output_bytes), OutputTail(self.max_output_bytes)
         line = command if sys.platform == "win32" else TELL_FOLDER + command
         try:
@@ -82,7 +84,7 @@ class Shell:
     def program(self, command: str, cwd: Path) -> Program:
         """Return the program that runs *command* in *cwd*.
 
-        A login shell sets another PATH; that of the caller, such as of an activated environment, comes before it.
+        A login shell sets another PATH; the caller's PATH, such as of an activated environment, precedes it.
         """
         path = (os.environ if self.environment is None else self.environment).get("PATH", "")
         if path and sys.platform != "win32":

@@ -1,4 +1,4 @@
-"""The start of a command: the garbage collector pauses during imports, closed streams are replaced, uvloop is used."""
+"""Start-up of a command: pauses the garbage collector during imports, replaces closed streams, uses uvloop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTERRUPTED = 130
 """Exit code after SIGINT or SIGTERM, as in shells."""
 
 _has_frozen = False
-"""True in a process of our commands. The collector could tell only by counting all frozen objects."""
+"""True in a process of our commands. Asking the collector would count all frozen objects."""
 
 
 @contextlib.contextmanager
@@ -23,8 +23,8 @@ def without_collector() -> Generator[None]:
     """Import inside this block without garbage collection.
 
     New classes are never garbage, and scanning them costs up to 20 % of import time. In a process of our commands,
-    which has frozen its loaded objects, the new ones are frozen as well: otherwise later collections, and the last one
-    at exit, would scan them again. In other processes nothing is frozen.
+    which has frozen its loaded objects, the new objects are frozen as well: otherwise later collections, and the last
+    one at exit, would scan them again. In other processes nothing is frozen.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -38,7 +38,7 @@ def without_collector() -> Generator[None]:
 
 
 def replace_closed_streams() -> None:
-    """Open the null device for each standard stream that the caller closed: a file would take its number."""
+    """Open the null device for each standard stream that the caller closed; otherwise a file would get its number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open to the end
@@ -48,7 +48,7 @@ def freeze() -> None:
     """Exclude all current objects from garbage collection.
 
     Called when a command is loaded and when it ends: with a provider's SDK, the interpreter's last collection at exit
-    would take a quarter of a second, for memory that is about to be freed.
+    would take a quarter of a second, for memory that is freed anyway.
     """
     global _has_frozen
     _has_frozen = True

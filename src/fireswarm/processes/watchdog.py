@@ -1,4 +1,4 @@
-"""Report an event loop that stands still: a worker whose loop is blocked renews no lease and hears no signal."""
+"""Report a blocked event loop: a worker with a blocked loop renews no lease and receives no signal."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from datetime import timedelta
 import anyio
 
 STALL_SECONDS = 2.0
-"""A blocked loop is reported after this time, far below the shortest lease that is in use."""
+"""Time after which a blocked loop is reported, far below the shortest lease in use."""
 
 BEATS = 4
-"""The loop shows that it runs this many times within the limit. Each time costs about 0.1 ms."""
+"""Number of times within the limit that the loop signals that it runs. Each signal costs about 0.1 ms."""
 
 _log = logging.getLogger(__name__)
 
@@ -28,9 +28,9 @@ _log = logging.getLogger(__name__)
 async def watch_loop(stall_seconds: float = STALL_SECONDS) -> AsyncGenerator[None]:
     """Watch the running event loop inside the block.
 
-    If it stands still for *stall_seconds*, the stacks of all threads are written to standard error once; when it goes
-    on, its log says how long it stood. The stacks have no values of variables. Does nothing without a standard error
-    that is a file.
+    If it is blocked for *stall_seconds*, the stacks of all threads are written to standard error once; when it
+    continues, the duration is logged. The stacks have no values of variables. Does nothing if standard error is not a
+    file.
     """
     try:
         descriptor = sys.stderr.fileno()
@@ -54,7 +54,7 @@ async def watch_loop(stall_seconds: float = STALL_SECONDS) -> AsyncGenerator[Non
 
 @dataclass(slots=True)
 class _Watch:
-    """The last sign of life of a loop, and whether its stall has been reported."""
+    """The last signal of a loop, and whether its stall has been reported."""
 
     stall_seconds: float
     descriptor: int
@@ -63,26 +63,27 @@ class _Watch:
     is_reported: bool = False
 
     async def beat(self) -> None:
-        """Show that the loop runs. A stall that was reported is completed with its duration."""
+        """Record that the loop runs. The report of a stall is completed with its duration."""
         while True:
             await anyio.sleep(self.stall_seconds / BEATS)
             began, was_reported = self.last, self.is_reported
             self.last, self.is_reported = time.monotonic(), False
             if (stood := self.last - began) >= self.stall_seconds:
                 where = ": see the stacks above for the call" if was_reported else ""
-                _log.warning("the event loop stood still for %.1f s%s", stood, where)
+                _log.warning("the event loop was blocked for %.1f s%s", stood, where)
 
     def report_stalls(self) -> None:
-        """Write the stacks once for each stall, until it is over. Blocks: call it in a thread.
+        """Write the stacks once for each stall, until stopped. Blocks: call it in a thread.
 
-        The thread holds the interpreter's lock meanwhile: `faulthandler.dump_traceback_later` does not, and reading the
-        stack of a thread that runs crashes the process. A call into C that holds the lock is reported when it ends.
+        The thread holds the interpreter's lock during the report: `faulthandler.dump_traceback_later` does not, and
+        reading the stack of a running thread crashes the process. A call into C that holds the lock is reported when it
+        ends.
         """
         while not self.over.wait(max(self.last + self.stall_seconds - time.monotonic(), self.stall_seconds / BEATS)):
             if not self.is_reported and time.monotonic() - self.last >= self.stall_seconds:
                 self.is_reported = True
-                # The stacks come first: `os.write` gives the lock away, and the loop could leave the call meanwhile.
+                # The stacks come first: `os.write` releases the lock, and the loop could leave the blocking call.
                 faulthandler.dump_traceback(file=self.descriptor, all_threads=True)
-                line = f"Timeout ({timedelta(seconds=self.stall_seconds)})! The event loop stands still: stacks above\n"
-                with contextlib.suppress(OSError):  # standard error is a pipe that nothing reads any more
+                line = f"Timeout ({timedelta(seconds=self.stall_seconds)})! The event loop is blocked: stacks above\n"
+                with contextlib.suppress(OSError):  # standard error is a pipe without a reader
                     os.write(self.descriptor, line.encode())

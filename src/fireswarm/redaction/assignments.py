@@ -1,7 +1,7 @@
-"""Secrets that are recognized by the name before them: ``password=...``, ``"token": "..."``, headers, addresses.
+"""Secrets recognized by the name before them: ``password=...``, ``"token": "..."``, headers, addresses.
 
-Prose and program code use the same names. A value counts only if it does not read as a word, a type, a call or another
-variable.
+Prose and program code use the same names. A value counts as a secret only if it does not look like a word, a type, a
+call or another variable.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 _MARKS = ("pass", "pwd", "secret", "token", "credential", "authorization", "key")
 _KEYS = r"(?:api|access|secret|private|auth|account|encryption|signing|master|subscription)[_-]?"
 _OWNERS = r"(?:(?<=db_)|(?<=sql_)|(?<=user_)|(?<=root_)|(?<=admin_)|(?<=mail_)|(?<=smtp_)|(?<=auth_))"
-"""``user_pass`` is a password; ``tests_pass`` and ``first_pass`` are not."""
+"""Owners in names: ``user_pass`` is a password; ``tests_pass`` and ``first_pass`` are not."""
 
 _NAMES = (
     rf"passw(?:or)?ds?|passphrase|{_OWNERS}pass|(?<![a-z])pwd|secret(?:[_-]?(?:access[_-]?)?key)?|tokens?"
@@ -25,7 +25,7 @@ _LONGEST_BEFORE = 16
 _LONGEST_WORD = 80
 _LONGEST_BEFORE_ELEMENT = 40
 LEAST_LISTED_TOKEN = 12
-"""Shorter words in a list of tokens are tokens of a text."""
+"""Minimum length of a secret in a list of tokens; shorter words are tokens of a text."""
 
 _SIGN = re.compile(r"\\*+[\"'`]?[ \t]*+(?P<is>=>|:=|[:=](?![:=]))[ \t]*+(?:\r?\n[ \t]++(?=\\*+[\"']))?+")
 _OPENING = re.compile(r"\\*+[\"'`]?")
@@ -55,7 +55,7 @@ _LINE_ITEM = re.compile(
     r"(?:(?P<open>[\"'])(?P<quoted>[^\"'\n]{0,400}+)(?P=open)|(?P<bare>[^\s\"'\\]{1,400}+))[ \t]*+(?=[\r\n\\\"]|\Z)"
 )
 MOST_ITEMS = 1_000
-"""Items of one list that are looked at."""
+"""Maximum number of checked items of one list."""
 
 _COUNTED_BEFORE = re.compile(r"(?i)(?:total|input|output|prompt|completion|cached|used|eos|bos|pad)[_-]?\Z")
 _QUOTED = re.compile(r"(?P<open>\\*+[\"'`])(?P<value>(?:(?!(?P=open))[^\n]){0,4096})(?P=open)")
@@ -69,7 +69,7 @@ _WORDS = frozenset({
     "object", "optional", "password", "plain", "prompt", "redacted", "required", "secret", "self", "string", "text",
     "token", "true", "undefined", "unknown", "unset", "void",
 })  # fmt: skip
-"""Words that are no secrets after a name: types, constants and words of descriptions."""
+"""Words after a name that are not secrets: types, constants and words of descriptions."""
 
 _ABOUT_SECRETS = re.compile(rf"(?i){_NAMES}|(?<![a-z])key|(?<![a-z])env(?![a-z])")
 _PLACEHOLDER = re.compile(r"(?i)your|xxx|\*\*\*|\.\.\.|example|placeholder|change.?me|dummy")
@@ -78,20 +78,20 @@ _REFERENCE = re.compile(r"[$%{<@#]|\[redacted|https?:|(?:[A-Za-z_]\w*+\.)+[A-Za-
 
 _LINE_START = re.compile(r"(?:^|\n|\\n|[\"'])[ \t-]*$", re.MULTILINE)
 _SETTING = re.compile(r"(?:^|[\s\"'?&;{\[|])(?:export[ \t]+|--?)?[\w.-]{0,60}$")
-"""Text that precedes the name in files of settings, addresses and command lines, but not in calls."""
+"""Text that precedes the name in settings files, addresses and command lines, but not in calls."""
 
 _HEADER = re.compile(r"(?i)authorization|x-[a-z-]{0,20}(?:key|token)")
 _COUNTED = re.compile(r"(?i)tokens$|(?:page|next|continuation|cancel(?:lation)?|pagination|sync)[_-]?tokens?$|^key$")
 
 
 def secret_field(name: str) -> bool:
-    """Return True if the value of a field called *name* in a document is secret, whatever it looks like."""
+    """Return True if every value of a document's field called *name* is secret."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return _FIELD.search(words) is not None and _COUNTED.search(words) is None
 
 
 _FIELD = re.compile(rf"(?i)(?!pwd$)(?:^|[^a-z0-9])(?:{_NAMES})(?:[_-]?\d{{1,3}})?$")
-"""``pwd`` alone is a working folder."""
+"""A name of a secret as a field; ``pwd`` alone is a working folder."""
 
 
 def find_assignments(text: str) -> Iterator[tuple[int, int, int]]:
@@ -114,7 +114,7 @@ def find_assignments(text: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _text_after(text: str, name: re.Match[str]) -> list[tuple[int, int]]:
-    """Return where the secret is in an element or an attribute called *name*."""
+    """Return the position of the secret in an element or attribute called *name*."""
     pair = _ELEMENT.match(text, name.end())
     if pair is not None and not _ends_with(_BEFORE_ELEMENT, text, name.start(), _LONGEST_BEFORE_ELEMENT):
         pair = None
@@ -123,7 +123,7 @@ def _text_after(text: str, name: re.Match[str]) -> list[tuple[int, int]]:
 
 
 def _list_after(text: str, sign: re.Match[str]) -> tuple[bool, int] | None:
-    """Return True for a list in brackets, False for one of lines, and where it begins; None without a list."""
+    """Return True for a list in brackets, False for a list of lines, and its position; None without a list."""
     if text.startswith("[", sign.end()):
         return True, sign.end() + 1
     line_ends = text.startswith(("\n", "\r", "\\n", "\\r"), sign.end())
@@ -131,7 +131,7 @@ def _list_after(text: str, sign: re.Match[str]) -> tuple[bool, int] | None:
 
 
 def _items(text: str, name: str, sign: str, brackets: bool, at: int) -> tuple[list[tuple[int, int]], int]:
-    """Return where the secrets in a list are, and the end of the list."""
+    """Return the positions of the secrets in a list, and the end of the list."""
     least = LEAST_LISTED_TOKEN if name.lower().startswith("token") else 1
     spans: list[tuple[int, int]] = []
     described = False
@@ -145,7 +145,7 @@ def _items(text: str, name: str, sign: str, brackets: bool, at: int) -> tuple[li
         described |= value.lower() in _WORDS or _ABOUT_SECRETS.search(value) is not None
         if len(value) < least or _REFERENCE.match(value):
             continue
-        if part == "quoted":  # words in a list of related words are no secrets
+        if part == "quoted":  # words in a list of related words are not secrets
             secret = _is_quoted_secret(name, value) and (not described or _is_random(value))
         else:
             secret = _is_number(name, value) or (sign == ":" and _is_random(value))
@@ -156,13 +156,13 @@ def _items(text: str, name: str, sign: str, brackets: bool, at: int) -> tuple[li
 
 
 def _is_text_secret(name: str, value: str) -> bool:
-    """Return True if the text of an element is secret. That of a password may be short."""
+    """Return True if the text of an element is secret. The text of a password may be short."""
     short = _PASSWORD.search(name) is not None and 0 < len(value) < 4 and value.isalnum()
     return short or _is_quoted_secret(name, value.strip())
 
 
 def _is_number(name: str, value: str) -> bool:
-    """Return True for digits that are a password, or long enough for a token, and no count of tokens."""
+    """Return True for digits that are a password or long enough for a token, but not a count of tokens."""
     if not value.isdigit():
         return False
     return len(value) >= (6 if _PASSWORD.search(name) else 8) and name.lower() != "tokens"
@@ -171,7 +171,7 @@ def _is_number(name: str, value: str) -> bool:
 def find_names(text: str) -> Iterator[re.Match[str]]:
     """Yield the names of secrets in *text*, in order."""
     lowered = text.lower()
-    if len(lowered) != len(text):  # a letter whose lower case is two characters
+    if len(lowered) != len(text):  # a letter whose lower case has two characters
         lowered = "".join(char.lower() if char.isascii() else char for char in text)
     places: list[int] = []
     for mark in _MARKS:
@@ -195,7 +195,7 @@ def _ends_with(pattern: re.Pattern[str], text: str, end: int, longest: int = _LO
 
 
 def open_assignment(text: str, end: int) -> int:
-    """Return the start of a name whose value may go on after *end*, or *end*."""
+    """Return the start of a name whose value may continue after *end*, or *end*."""
     judged: list[tuple[int, int]] = []
     for name in find_names(text[:end]):
         if judged and name.start() < judged[-1][1]:
@@ -211,13 +211,13 @@ def open_assignment(text: str, end: int) -> int:
 
 
 def _start_of_word(text: str, at: int) -> int:
-    """Return where the word begins that contains *at*: what precedes a name decides about its value."""
+    """Return the start of the word that contains *at*: the text before a name decides about its value."""
     before = text[max(0, at - _LONGEST_WORD) : at]
     return at if not before or before[-1].isspace() else at - len(before.split()[-1])
 
 
 def has_assignments(text: str) -> bool:
-    """Return True if the JSON *text* may have a secret under or after a name; numbers of tokens do not count."""
+    """Return True if the JSON *text* may have a secret under or after a name; counts of tokens are ignored."""
     for name in find_names(text):
         sign = _SIGN.match(text, name.end())
         if sign is None:
@@ -229,7 +229,7 @@ def has_assignments(text: str) -> bool:
 
 
 def _value_after(text: str, name: re.Match[str], sign: re.Match[str]) -> tuple[int, int] | None:
-    """Return where the secret after a name is, or None if that is a word, a variable or program code."""
+    """Return the position of the secret after a name, or None for a word, a variable or program code."""
     quoted = _QUOTED.match(text, sign.end())
     opening = _OPENING.match(text, sign.end())
     at = sign.end() if opening is None else opening.end()
@@ -292,7 +292,7 @@ def _is_variable(value: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Return True for at least six characters that are no word: letters with digits, or with unusual signs."""
+    """Return True for at least six characters that are not a word: letters with digits, or with unusual signs."""
     if len(value) < 6 or " " in value or _is_variable(value):
         return False
     if len(value) < 20 and (_PLACEHOLDER.search(value) or "://" in value):

@@ -1,6 +1,7 @@
-"""Passwords among the options of well-known clients, such as ``mysql -pPASSWORD``, and in lines of ``.netrc``.
+"""Passwords in options of well-known clients, such as ``mysql -pPASSWORD``, and in lines of ``.netrc``.
 
-The short options mean other things elsewhere (``mkdir -p``, ``ssh -p 22``), so each counts after its own program only.
+The short options have other meanings elsewhere (``mkdir -p``, ``ssh -p 22``), so each one counts only after its own
+program.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 _GAP = r"""(?:[ \t]{0,8}["'],[ \t]*|[ \t]*)"""
-"""Between an option and its value; the first form is in a list of arguments."""
+"""Text between an option and its value; the first form is for a list of arguments."""
 _APART = r"""(?:=|[ \t]{0,8}["'],[ \t]*|[ \t]+)"""
 _QUOTED = r""""(?!-){0}(?P<double>[^"\n]{{1,200}})"|'(?!-){1}(?P<single>[^'\n]{{1,200}})'"""
 _BARE = r"""[^\s"'`|;&<>(){}\[\],\\-][^\s"'`|;&<>(){}]{0,200}"""
@@ -57,10 +58,10 @@ _COMMAND_END = re.compile(r"\n|[|;]|&&")
 _OPEN_END = re.compile(r"(?<!\\)\n|[|;]|&&")
 _LOGIN = re.compile(r"[ \t,][\"']?login[ \t\"']")
 LONGEST_COMMAND = 400
-"""Characters of a command that are searched for options."""
+"""Maximum characters of a command that are searched for options."""
 
 WORDS_BEFORE_OPTION = 3
-"""In a stream, so many words after the name of a program wait for an option to follow."""
+"""Number of words after the name of a program that a stream waits for an option."""
 
 _NO_VALUE = re.compile(r"[$%{<@#*]|\[redacted|(?i:(?:your|my)?[_-]?pass(?:word|wd|phrase)?$|pw$|x{3,}|\.{3})")
 _WORDS = frozenset({
@@ -139,7 +140,7 @@ def _is_mixed(value: str) -> bool:
 
 
 def open_command(text: str, end: int) -> int:
-    """Return the start of a command whose password may go on after *end*, or *end*."""
+    """Return the start of a command whose password may continue after *end*, or *end*."""
     start = max(0, end - LONGEST_COMMAND)
     for program in sorted(_programs(text, start, end), key=lambda program: program.start()):
         if _OPEN_END.search(text, program.end(), end):

@@ -1,7 +1,7 @@
 """Redaction of secrets, and removal of control characters, in everything that leaves the program. Pure.
 
-Two kinds of secret are removed from every text: the values of environment variables that look like
-credentials (or that the configuration names), and strings in the format of credentials.
+Two kinds of secret are removed from every text: values of environment variables with names of credentials (or named in
+the configuration), and strings in the format of credentials.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from fireswarm.redaction.search import find_addresses, find_shapes, open_value, 
 REDACTED = "[redacted]"
 
 MIN_SECRET_CHARS = 8
-"""Shorter values are not treated as secret: blanking out every ``1`` or ``true`` would destroy the text."""
+"""Minimum length of a secret value: removing every ``1`` or ``true`` would destroy the text."""
 
 MIN_LINE_CHARS = 16
-"""Lines of a multi-line secret that are shorter than this are not searched for separately."""
+"""Minimum length of a line of a multi-line secret that is searched for separately."""
 
 MAX_REMEMBERED_CHARS, MAX_REMEMBERED = 256, 4_096
-"""Length and number of the texts without a secret that a redactor remembers; most texts pass several times."""
+"""Length and number of texts without a secret that a redactor remembers, since most texts are checked several times."""
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:KEY|TOKENS?|SECRETS?|PASS|PASSPHRASE|CREDENTIALS?|PAT|AUTH)(?:_|$)"
@@ -38,25 +38,25 @@ _NOT_SECRET = re.compile(r"_(?:FILE|PATH|DIR|URL|ENV|ID|NAME)$|^(?:SSH_AUTH_SOCK
 _KEY_END = re.compile(r"-----END[^-\n]*-----")
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
-"""A sequence without an end does not go beyond its line: the rest of a text stays."""
+"""A sequence without an end stops at the end of its line, so that the rest of a text is preserved."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Includes lone surrogates, which cannot be encoded in a file."""
 
 HIDDEN = re.compile(f"{_ESCAPES.pattern}|{_CONTROLS.pattern}")
-"""Matches what ``sanitize`` removes; it also removes the first character of \\r\\n."""
+"""Matches the characters that ``sanitize`` removes; it also removes the \\r of \\r\\n."""
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
 
 def sanitize(text: str) -> str:
-    """Remove terminal escape sequences and control characters; tabs and line feeds stay."""
+    """Remove terminal escape sequences and control characters, except tabs and line feeds."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     return _CONTROLS.sub("", text.replace("\r\n", "\n"))
 
 
 def spell(text: str) -> str:
-    """Return *text* with JSON's escapes for all characters that a screen does not show; tabs and line feeds stay."""
+    """Return *text* with JSON escapes for all characters that a screen does not show, except tabs and line feeds."""
     return text if shows(text) else "".join(char if shows(char) else json.dumps(char)[1:-1] for char in text)
 
 
@@ -71,7 +71,7 @@ def secret_name(name: str) -> bool:
 
 
 def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the values in *environment* that must not be shown: of variables named like secrets, or in *names*."""
+    """Return the secret values in *environment*: of variables with names of secrets, or in *names*."""
     listed = set(names)
     secrets = {
         value
@@ -88,7 +88,7 @@ _CONTROL_IN_JSON = re.compile(r"\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202
 def without_credentials(
     environment: Mapping[str, str], also: Collection[str] = (), passed: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return the variables whose names neither look like credentials nor are in *also*, and those *passed*."""
+    """Return the variables without those that look like credentials or are in *also*, but with those in *passed*."""
     return {
         name: value for name, value in environment.items() if name in passed or not (name in also or secret_name(name))
     }
@@ -98,8 +98,8 @@ class Redactor:
     """Removes secrets from texts and from JSON values."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        """Add *values* as exactly known secrets, in addition to those recognized by their format."""
-        # A line break or a quote inside a secret is written differently in JSON: look for that spelling too.
+        """Add *values* as known secrets, in addition to those recognized by their format."""
+        # A line break or a quote inside a secret has another form in JSON, so that form is searched for as well.
         spelled = {form for value in values for part in _parts(value) for form in (part, _json_spelling(part))}
         ordered = sorted((form for form in spelled if len(form) >= MIN_SECRET_CHARS), key=len, reverse=True)
         pattern = "|".join(map(re.escape, ordered))
@@ -122,7 +122,7 @@ class Redactor:
         return "".join([*parts, text[after:]]) if parts else text
 
     def safe_end(self, text: str, end: int) -> int:
-        """Return the last position up to *end* where an unfinished text can be cut without splitting a secret."""
+        """Return the last position up to *end* where an unfinished text can be split without splitting a secret."""
         end = open_command(text, open_value(text, open_assignment(text, end)))
         for form in self._spaced:
             for length in range(min(len(form) - 1, end), 0, -1):
@@ -132,7 +132,7 @@ class Redactor:
         return end
 
     def start_of_secret(self, text: str, end: int) -> int:
-        """Return the position up to *end* where the secret begins that spans *end*, or *end* if none does."""
+        """Return the start of the secret that spans *end*, or *end* if there is none."""
         spans = [(begin, stop) for begin, _, stop in _find(text)]
         if self._known is not None:
             spans += [match.span() for match in self._known.finditer(text)]
@@ -148,18 +148,18 @@ class Redactor:
         return cleaned
 
     def _without_secrets(self, text: str) -> str:
-        """Return *text* without secrets; control characters stay, unless they hide a secret."""
+        """Return *text* without secrets; control characters are preserved, unless they hide a secret."""
         text = _SURROGATES.sub("\ufffd", text)
         cleaned, kept = self.clean(text), self.text(text)
         return kept if sanitize(kept) == cleaned else cleaned
 
     def has_secret(self, data: bytes) -> bool:
-        """Return True if a secret is in the content of a file."""
+        """Return True if the content of a file contains a secret."""
         text = data.decode("utf-8", "replace")
         return self.text(text) != text
 
     def suspects(self, data: bytes) -> bool:
-        """Return True if serialized *data* may contain a secret. Works on bytes, to avoid a conversion."""
+        """Return True if serialized *data* may contain a secret. It works on bytes, to avoid a conversion."""
         if self._known_bytes is not None and self._known_bytes.search(data):
             return True
         text = data.decode("utf-8", "replace")
@@ -168,27 +168,27 @@ class Redactor:
     def step_result(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a step without secrets.
 
-        Images stay as they are, and so do the ``content`` and the ``calls`` of a model's answer: its signed parts may
-        not change, and from the others the secrets have been removed.
+        Images are not changed, and neither are ``content`` and ``calls`` of a model's answer: their signed parts must
+        not change, and the others have no secrets any more.
         """
         kept = {name: result[name] for name in ("content", "calls", "media") if isinstance(result.get(name), list)}
         cleaned: dict[str, Any] = self.value({name: value for name, value in result.items() if name not in kept})
         return cleaned | kept
 
     def value(self, value: Any, *, by_name: bool = True) -> Any:
-        """Return a JSON-like value with every string in it cleaned; other objects pass unchanged.
+        """Return a JSON-like value with every string in it cleaned; other objects are not changed.
 
-        *by_name* redacts everything under the name of a secret, whatever it looks like.
+        *by_name* redacts every value under the name of a secret.
 
-        Most values contain nothing to clean. A check of the JSON of their texts detects that, and they are returned
-        as they are.
+        Most values contain nothing to remove. A check of the JSON of their texts detects that, and they are returned
+        unchanged.
         """
         return self._changed_value(value, self.clean, by_name)
 
     def without_secrets(self, value: Any) -> Any:
-        """Return a JSON-like value without secrets, as ``value`` does; control characters stay.
+        """Return a JSON-like value without secrets, like ``value``, but with control characters.
 
-        Lone surrogates, which no request can contain, become replacement characters.
+        Lone surrogates, which requests cannot contain, become replacement characters.
         """
         return self._changed_value(value, self._without_secrets, by_name=True)
 
@@ -206,9 +206,9 @@ class Redactor:
         return value
 
     def _has_secret_name(self, value: Any, by_name: bool, texts: list[str], names: list[str]) -> bool:
-        """Collect the texts and names of fields in *value* that are not known to be harmless.
+        """Collect the texts and field names in *value* that are not known to be harmless.
 
-        True for the name of a secret, which ends the search.
+        Returns True for the name of a secret, which ends the search.
         """
         waiting = [value]
         while waiting:
@@ -228,7 +228,7 @@ class Redactor:
         return False
 
     def _names_secret(self, fields: Mapping[Any, Any], waiting: list[Any], names: list[str]) -> bool:
-        """Return True if a field has the name of a secret. Collects unknown names, and keys that are no names."""
+        """Return True if a field has the name of a secret. Collects unknown names, and keys that are not names."""
         for name in fields:
             if not isinstance(name, str):
                 waiting.append(name)
@@ -245,12 +245,12 @@ class Redactor:
         return _has_format(text) or has_assignments(text)
 
     def named_value(self, name: Any, value: Any) -> Any:
-        """Return the cleaned value of a field called *name*: under a secret's name, texts and numbers are redacted."""
+        """Return the cleaned value of a field called *name*: texts and numbers under a secret's name are redacted."""
         return _clean_named(name, value, self.clean)
 
 
 _SCALARS = (int, float, type(None))
-"""Values without texts. Checked before ``Mapping``, whose check is slow for other classes."""
+"""Types without text. They are checked before ``Mapping``, whose check is slow for other classes."""
 
 
 def _clean_value(value: Any, clean: Callable[[str], str], by_name: bool = True) -> Any:
@@ -277,7 +277,7 @@ def _clean_named(name: Any, value: Any, clean: Callable[[str], str]) -> Any:
 
 
 def _remember(known: set[str], texts: Iterable[str]) -> None:
-    """Add the short ones of *texts* to *known*, which is emptied when it is full."""
+    """Add the short ones of *texts* to *known*, which is cleared when it is full."""
     if len(known) > MAX_REMEMBERED:
         known.clear()
     short = (text for text in texts if len(text) <= MAX_REMEMBERED_CHARS)
@@ -291,7 +291,7 @@ def _has_format(text: str) -> bool:
 
 
 def _without_escapes(text: str) -> str:
-    """Return *text* in the same length, with spaces for what JSON adds: what precedes a credential counts."""
+    """Return *text* in the same length, with spaces for JSON escapes, since the text before a credential matters."""
     if "\\" not in text:
         return text
     for escaped, plain in _ESCAPED:
@@ -300,7 +300,7 @@ def _without_escapes(text: str) -> str:
 
 
 _ESCAPED = (
-    ("\\\n", "  "), ("\\\\\\n", "    "),  # a command that goes on in the next line, also in JSON
+    ("\\\n", "  "), ("\\\\\\n", "    "),  # a command that continues on the next line, also in JSON
     ("\\n", "\n "), ("\\t", "\t "), ("\\r", "\r "),
     ('\\"', ' "'), ('\\ "', '  "'), ('\\  "', '   "'),  # also in JSON within JSON
 )  # fmt: skip
@@ -316,7 +316,7 @@ def _find(text: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _merge(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the spans in order; overlapping ones become one."""
+    """Yield the spans in order; overlapping spans are merged."""
     begun: tuple[int, int] | None = None
     for start, end in sorted(spans):
         if begun is None or start > begun[1]:
@@ -336,7 +336,7 @@ def environment_redactor() -> Redactor:
 
 
 class StreamRedactor:
-    """Redacts a text that arrives in pieces: a secret may span two of them.
+    """Redacts a text that arrives in pieces, since a secret may span two of them.
 
     The returned text ends at white space; the rest is held until more text arrives or ``rest`` is called.
     """
@@ -357,7 +357,7 @@ class StreamRedactor:
         self._pieces.append(piece)
         self._length += len(piece)
         if self._length < self._next_look and " " not in piece and "\n" not in piece:
-            return ""  # a look takes as long as the held text, so not at each piece
+            return ""  # a check takes time in proportion to the held text, so not at each piece
         held = "".join(self._pieces)
         end = self._safe_end(held)
         self._pieces = [held[end:]]
@@ -366,26 +366,26 @@ class StreamRedactor:
         return self._redactor.clean(held[:end]) if end else ""
 
     def _safe_end(self, held: str) -> int:
-        """Return where *held* can be cut: no secret begins before and ends after."""
+        """Return the position where *held* can be split outside of all secrets."""
         end = max(held.rfind(" "), held.rfind("\n")) + 1
         key = held.rfind("-----BEGIN")
         open_key = 0 <= key > len(held) - self.LONGEST_KEY and not _KEY_END.search(held, key)
         end = self._redactor.safe_end(held, min(end, key) if open_key else end)
         if end or open_key or len(held) < self.LONGEST_HELD:
             return end
-        # No white space to cut at: hold as much as may be the beginning of a secret, and a secret that goes on.
+        # No white space to split at: hold the text that may be the beginning of a secret, or a secret that continues.
         end = max(0, len(held) - max(self._redactor.longest, self.LONGEST_HELD // 2))
         return self._redactor.start_of_secret(held, end) if len(held) < self.LONGEST_KEY else end
 
     def rest(self) -> str:
-        """Return the held text; the input has ended."""
+        """Return the held text at the end of the input."""
         held = "".join(self._pieces)
         self._pieces, self._length = [], 0
         return self._redactor.clean(held)
 
 
 def _parts(value: str) -> Iterable[str]:
-    """Return a secret stripped of white space, and each of its long lines: any of them may appear alone."""
+    """Return a secret without surrounding white space, and each of its long lines: any of them may appear alone."""
     lines = value.splitlines()
     return (value, value.strip(), *(line.strip() for line in lines if len(lines) > 1 and len(line) >= MIN_LINE_CHARS))
 

@@ -1,4 +1,4 @@
-"""Read gitleaks' published rules, which the package holds as data in ``rules.json``."""
+"""Read gitleaks' published rules, which are in the package as ``rules.json``."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _LONGEST_NAME = 50
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The published rules, by what they need for a look at a text."""
+    """The published rules, grouped by the part of a text that they need."""
 
     version: str
     words: tuple[Shape, ...]
-    """Their hints occur within the same word as the secret, spelled as in the rule."""
+    """Hints that occur within the same word as the secret, in the rule's spelling."""
     words_in_any_case: tuple[Shape, ...]
     texts: tuple[Shape, ...]
-    """Their hints occur anywhere, in any case."""
+    """Hints that occur anywhere, ignoring case."""
     named: tuple[Shape, ...]
-    """Values after the name of a provider, which is the hint, in any case."""
+    """Values after the name of a provider, which is the hint, ignoring case."""
 
     def __iter__(self) -> Iterator[Shape]:
         """Yield every rule."""
@@ -42,7 +42,7 @@ class Rules:
 
 @cache
 def published_rules() -> Rules:
-    """Return the rules of the data file. It is read once, at the first call."""
+    """Return the rules of the data file. The file is read once, at the first call."""
     data = json.loads(_FILE.read_text(encoding="utf-8"))
     groups: dict[str, list[Shape]] = {"words": [], "any_case": [], "spaced": [], "named": []}
     for rule in data["rules"]:
@@ -60,7 +60,7 @@ def _shape(rule: dict[str, Any]) -> Shape:
 
 
 def _names_secret(match: re.Match[str]) -> bool:
-    """Return True unless a value may be a hash, an id or a word: letters and digits after the name of a secret."""
+    """Return False if a value may be a hash, an id or a word: letters and digits after the name of a secret."""
     value = match["secret"]
     if value.isalpha() or value.isdigit():
         return False

@@ -1,4 +1,4 @@
-"""Find texts in the format of a credential: by our own formats, the published rules, and options of commands."""
+"""Find texts in the format of a credential: by our formats, the published rules, and options of commands."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from fireswarm.redaction.rules import published_rules
 from fireswarm.redaction.shapes import ADDRESS, SHAPES, Shape
 
 MIN_CHARS = 15
-"""Shorter words have no credential; most texts have few longer ones, so only these are searched for hints."""
+"""Minimum length of a word with a credential; only such words, which are rare, are searched for hints."""
 
 MIN_DISCORD_CHARS = 58
-"""Length of the shortest token of Discord. It has no sign but two full stops."""
+"""Length of the shortest Discord token. It has no special characters except two full stops."""
 
 _STOPS = re.compile(r"\.[\w-]{6}\.[\w-]{27}")
 _SPACED = frozenset({"PRIVATE", "Private-Lines:"})
-"""Hints of formats with white space inside."""
+"""Hints of formats with white space in the secret."""
 
 _VALUE = re.compile(r"(?<![\w=/+.:%-])(?=[A-Za-z_=/+.:%-]*+[0-9])[\w=/+.:%-]{15}")
-"""At least as long as the shortest value after the name of a provider, with a digit."""
+"""A value with a digit, at least as long as the shortest one after the name of a provider."""
 
 
 LONGEST_BEFORE_VALUE = 240
-"""Characters from the name of a provider to the end of its value."""
+"""Maximum characters from the name of a provider to the end of its value."""
 
 _OPEN_VALUE = re.compile(
     r"""[ \t\w.-]{0,32}[\s'"]{0,3}(?:(?:=|>|:{1,3}=?|\|{1,2}|\?=?|,)[`'"\s=]{0,5}[^\s'"`;,]{0,150})?"""
@@ -42,24 +42,24 @@ class Hints:
                 self.shapes[hint] = (*self.shapes.get(hint, ()), shape)
 
     def shapes_in(self, text: str) -> Iterator[Shape]:
-        """Yield the shapes that have a hint in *text*; one with two hints may come twice."""
+        """Yield the shapes with a hint in *text*; a shape with two hints may be repeated."""
         for hint, shapes in self.shapes.items():
             if hint in text:
                 yield from shapes
 
 
 def prefix_tree(words: Iterable[str]) -> str:
-    """Return a pattern for any of *words* that looks at each character once."""
+    """Return a pattern for any of *words* that checks each character once."""
     by_first: dict[str, list[str]] = {}
     for word in words:
         if not word:
-            return ""  # a shorter word has ended here
+            return ""  # a shorter word ends here
         by_first.setdefault(word[0], []).append(word[1:])
     return "(?:" + "|".join(re.escape(first) + prefix_tree(rest) for first, rest in sorted(by_first.items())) + ")"
 
 
 class Search:
-    """The formats, by what they need for a look at a text."""
+    """The formats, grouped by the part of a text that they need."""
 
     def __init__(self) -> None:
         """Read the published rules."""
@@ -72,7 +72,7 @@ class Search:
         self._any_hint = re.compile(prefix_tree(hints))
 
     def in_words(self, words: str) -> Iterator[Shape]:
-        """Yield the shapes that may be in one of *words*. Most texts have none, which one look tells."""
+        """Yield the shapes that may occur in one of *words*. Most texts have none, which a single check shows."""
         yield from self.always
         lower = words.lower()
         if self._any_hint.search(lower):
@@ -90,7 +90,7 @@ _DISCORD = tuple(shape for shape in SHAPES if shape.hints == (".",))
 
 
 def shapes_in(text: str) -> list[Shape]:
-    """Return the shapes that may occur in *text*. Those whose secret is in one word are matched once."""
+    """Return the shapes that may occur in *text*. Shapes whose secret is in one word are matched once."""
     found = [shape for shape in _OF_TEXTS if any(hint in text for hint in shape.hints)]
     if "://" in text and "@" in text:
         found.append(ADDRESS)
@@ -107,7 +107,7 @@ def shapes_in(text: str) -> list[Shape]:
 
 
 def open_value(text: str, end: int) -> int:
-    """Return the start of a provider's name whose value may go on after *end*, or *end*."""
+    """Return the start of a provider's name whose value may continue after *end*, or *end*."""
     start = max(0, end - LONGEST_BEFORE_VALUE)
     lower = text[start:end].lower()
     for shape in dict.fromkeys(_search().names.shapes_in(lower)):
@@ -121,7 +121,7 @@ def open_value(text: str, end: int) -> int:
 def find_shapes(text: str) -> Iterator[tuple[int, int, int]]:
     """Yield every text in the format of a credential: start of the match, start and end of the secret.
 
-    They are in no order and may overlap.
+    They are unordered and may overlap.
     """
     for shape in shapes_in(text):
         part = "secret" if "secret" in shape.pattern.groupindex else 0

@@ -13,23 +13,23 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One format: a text without any of *hints* has no such credential, so the pattern is not tried.
+    """One format: a text without any of *hints* has no such credential, so the pattern is skipped.
 
-    The group ``secret`` is what is secret, or the whole match if there is no such group.
+    The group ``secret`` is the secret, or the whole match if there is no such group.
     """
 
     name: str
     hints: tuple[str, ...]
     source: str
     counts: Callable[[re.Match[str]], bool] | None = None
-    """Says of a match whether it is a credential."""
+    """Decides if a match is a credential."""
 
     begins: str = ""
-    """Text at which the credential begins within the match."""
+    """Text with which the credential begins within the match."""
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """The expression, compiled when a text first has a hint: most are never needed."""
+        """The expression, compiled when a text first has a hint, since most are never needed."""
         return _compile(self.source)
 
 
@@ -46,7 +46,7 @@ _START = r"(?<![A-Za-z0-9])"
 
 
 def _random(match: re.Match[str]) -> bool:
-    """Return True unless the text after ``sk-`` is words with dashes, as in names of CSS classes."""
+    """Return False if the text after ``sk-`` is words with dashes, as in names of CSS classes."""
     text = match[0]
     return any(char.isdigit() for char in text) or "-" not in text.removeprefix("sk-")
 
@@ -97,7 +97,7 @@ SHAPES = (
     _shape("Shopify", "shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{30,}+"),
     _shape("Telegram", ":AA", r"(?<!\d)\d{8,10}:AA[\w-]{30,}+"),
     _shape(
-        "Discord", ".",  # the part before, a public number, has one of five lengths
+        "Discord", ".",  # the part before is a public number in one of five lengths
         rf"\.(?:{'|'.join(rf'(?<=(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{{{most}}}.)' for most in range(23, 28))})"
         r"[\w-]{6}\.[\w-]{27,}+",
     ),

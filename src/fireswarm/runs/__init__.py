@@ -1,1 +1,1 @@
-"""Runs of a model or a skill: their steps, where those are kept, and how a run is put together."""
+"""Runs of a model or a skill: their steps, the storage of steps, and the assembly of a run."""

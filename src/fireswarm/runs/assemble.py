@@ -1,4 +1,4 @@
-"""Put a model's run together: its grant, its tools for files, and its system text. Agent, role and preview use it."""
+"""Assemble a model's run: its grant, its file tools, and its system text. Agent, role and preview use it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def grant_of(
     constraints: Constraints = NO_CONSTRAINTS,
     yes: bool = False,
 ) -> Grant:
-    """Return the grant of a run in *cwd*. *rules* are those of the role card and the task.
+    """Return the grant of a run in *cwd*. *rules* are the rules of the role card and the task.
 
     *auto* decides on a change that no rule allows, if ``permissions.default`` is ``auto``. *yes* approves every call
     that no rule denies.
@@ -55,9 +55,11 @@ def grant_of(
 def file_tools(
     grant: Grant, outputs: Path, clean: Callable[[str], str], publish: Publish | None = None
 ) -> dict[str, Tool]:
-    """Return the tools for files. Those that write are bound to the output folder if the run may not write elsewhere.
+    """Return the tools for files.
 
-    *clean* removes secrets from a text. *publish* stores an artifact; without it, its file stays where it is.
+    Tools that write are restricted to the output folder if the run may not write elsewhere.
+
+    *clean* removes secrets from a text. *publish* stores an artifact; without it, the file is not moved.
     """
 
     def refusal(path: str) -> str:
@@ -74,5 +76,5 @@ def file_tools(
 
 
 def system_text(parts: Iterable[str]) -> str:
-    """Return the system text: the parts that are not empty."""
+    """Return the system text: all parts that are not empty."""
     return "\n\n".join(text for part in parts if (text := part.strip()))

@@ -1,4 +1,4 @@
-"""Build a mind: a model and the objects its calls pass through."""
+"""Build a mind: a model and the objects that its calls use."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from fireswarm.skills.routing.rerank import Reranker
 from fireswarm.skills.routing.router import Router
 
 PROTOCOL_FILE = "PROTOCOL.md"
-"""The form of an answer, for a model that does not call tools itself."""
+"""Prompt file with the form of an answer, for a model without native tool calls."""
 TOOLS_FILE = "TOOLS.md"
-"""The way of working, for every model."""
+"""Prompt file with the way of working, for every model."""
 ADVISOR_FILE = "ADVISOR.md"
 AGENT_FILE = "AGENT.md"
 
@@ -57,7 +57,7 @@ def make_mind(
     model: ChatModel | None = None,
     asks: bool = True,
 ) -> Mind:
-    """Build a mind. Without a key it has no client but a reason for that; with ``asks`` False it has no model.
+    """Build a mind. Without a key it has a reason instead of a client; with ``asks`` False it has no model.
 
     With a *store*, all processes on it share the provider's rate limits.
     """
@@ -85,7 +85,7 @@ def make_reranker(settings: AgentSettings, environment: Mapping[str, str]) -> Re
     gemini = settings.model.providers.gemini
     key = environment.get(gemini.api_key_env, "").strip()
     if not key:
-        raise ConfigError(f"skills.reranker is gemini, and {gemini.api_key_env} is not set: set it, or choose none")
+        raise ConfigError(f"skills.reranker is gemini, but {gemini.api_key_env} is not set: set it, or choose none")
     with without_collector():
         from fireswarm.llm.providers.embeddings import GeminiReranker
     return GeminiReranker(key, settings.skills.reranker_model, gemini.base_url)
@@ -117,7 +117,7 @@ def _client(
 
 
 async def close_model(mind: Mind) -> None:
-    """Close the connections of the model that ``make_mind`` made."""
+    """Close the connections of the model from ``make_mind``."""
     close = getattr(mind.client.model, "aclose", None) if mind.client is not None else None
     if close is not None:
         with anyio.CancelScope(shield=True):
@@ -125,15 +125,15 @@ async def close_model(mind: Mind) -> None:
 
 
 def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for commands: without variables named like credentials, but those that are passed on."""
+    """Return the environment for commands: without variables that look like credentials, except those passed on."""
     named = settings.model.providers.key_variables
     return without_credentials(environment, named, settings.runtime.pass_environment)
 
 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:
-    """Return the stand-alone agent's skills: the nearest folder first, the packaged ones last, if they are wanted.
+    """Return the stand-alone agent's skills: the nearest folder first, the packaged ones last if they are enabled.
 
-    Those that only a swarm can run are not offered.
+    Skills that only a swarm can run are left out.
     """
     skills = settings.skills
     folders = places([*given] or [*skills.dirs], root, home, packaged_path("skills") if skills.builtin else None)
@@ -142,7 +142,7 @@ def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterab
 
 
 def prompt_file(roles: Path, name: str) -> str:
-    """Return a shared prompt of ``roles/``, such as PROTOCOL.md: the user's file, else the packaged one."""
+    """Return a shared prompt of ``roles/``, such as PROTOCOL.md: the user's file, or else the packaged one."""
     own = roles / name
     path = own if own.is_file() else packaged_path("roles") / name
     return path.read_text(encoding="utf-8").strip()

@@ -1,4 +1,4 @@
-"""Choose the adapter of the configured model and make it. SDKs are imported on first use."""
+"""Choose and create the adapter of the configured model. SDKs are imported on first use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
 def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, str], *, sends: bool = True) -> ChatModel:
     """Return the adapter for the configured model. Raises MissingApiKey or ConfigError.
 
-    With ``sends`` False it can only show requests, and needs neither a key nor an account.
+    With ``sends`` False it can only preview requests, and needs neither a key nor an account.
     """
     model = settings.model
     if model.provider == "scripted":
@@ -60,7 +60,7 @@ def check_installed(model: ModelSettings, *, sends: bool = True) -> None:
 
 
 def describe_access(settings: AgentSettings, environment: Mapping[str, str]) -> str:
-    """Return how the chosen model is reached. Raises MissingApiKey or ConfigError with what is missing."""
+    """Return how the chosen model is accessed. Raises MissingApiKey or ConfigError with what is missing."""
     model, chosen = settings.model, settings.model.chosen
     check_installed(model)
     where = f" at {chosen.base_url}" if chosen.base_url else ""

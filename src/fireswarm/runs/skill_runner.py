@@ -19,15 +19,16 @@ from fireswarm.skills.running.execute import CodeRules, run_skill
 from fireswarm.skills.running.inline_call import call_within
 
 Publish = Callable[[SkillResult, Path], Awaitable[tuple[SkillResult, tuple[Artifact, ...]]]]
-"""Stores what a skill left in its workdir; returns the result, and its artifacts as the next skill can read them."""
+"""Stores the files in a skill's workdir; returns the result, and its artifacts in a form that the next skill can read.
+"""
 
 
 @dataclass(slots=True)
 class SkillRunner:
     """Runs skills on *request*, with the parameters of each call in its context.
 
-    ``advice`` tells a model that calls a skill which needs its own task how to get one. ``hold`` returns the seconds in
-    which a skill may still start, or raises LeaseLost. ``artifacts`` and ``signals`` are those of the skills so far.
+    ``advice`` is for a model that calls a skill which needs its own task. ``hold`` returns the seconds in which a skill
+    may still start, or raises LeaseLost. ``artifacts`` and ``signals`` are the results of all skills so far.
     """
 
     request: SkillRequest
@@ -55,7 +56,7 @@ class SkillRunner:
     async def run_once(
         self, workdir: Path, skill: Skill, params: Mapping[str, Any], **more: Any
     ) -> tuple[SkillResult, tuple[Artifact, ...]]:
-        """Run *skill* in *workdir*; returns its result, and its artifacts as the next skill can read them.
+        """Run *skill* in *workdir*; returns its result, and its artifacts in a form that the next skill can read.
 
         Raises SkillFailed and SkillRefused.
         """
@@ -74,7 +75,7 @@ class SkillRunner:
             with anyio.fail_after(self.timeout_seconds):
                 result = await call_within(skill, request, self.advice, run)
         except TimeoutError as error:
-            raise SkillFailed(f"skill {skill.name!r} was ended after {self.timeout_seconds:g} s") from error
+            raise SkillFailed(f"skill {skill.name!r} was stopped after {self.timeout_seconds:g} s") from error
         if result.state is SkillState.FAILED:
             return result, ()
         return await self.publish(result, workdir)

@@ -1,7 +1,7 @@
-"""The steps of a run: one that has finished is not executed again, even after a crash.
+"""The steps of a run: a finished one is not executed again, even after a crash.
 
-A step is kept by its name and its inputs. Where it is kept is a sink's matter: pages of a run document for a task of a
-swarm, a file for the stand-alone agent.
+A step is stored by its name and its inputs. Sinks store steps: on pages of a run document for a task of a swarm, in a
+file for the stand-alone agent.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ STEP_STARTED, STEP_FINISHED, STEP_FAILED, STEP_REPLAYED, STEP_REDONE, STEP_SKIPP
 )
 
 CALL_RECORDS = ("act", "ask", "denied", "left")
-"""Kinds of steps that one call of a model may leave: it was executed, asked, denied, or left out."""
+"""Kinds of records that one call of a model may leave: executed, asked, denied, or left out."""
 
 _HASH = re.compile(r":[0-9a-f]{16}$")
 
 
 def step_id(name: str, inputs: Any) -> str:
-    """Identify a step by its name and a hash of its inputs: changed inputs make another step."""
+    """Return the id of a step, its name and a hash of its inputs: changed inputs make another step."""
     return f"{name}:{hashlib.sha256(canonical_json(inputs).encode()).hexdigest()[:16]}"
 
 
@@ -42,7 +42,7 @@ def step_name(step: str) -> str:
 
 @dataclass(slots=True)
 class KnownSteps:
-    """Steps of earlier starts of a run: finished ones with what was kept of them, and those that are in doubt."""
+    """Steps of earlier starts of a run: finished ones with their stored results, and those in doubt."""
 
     finished: dict[str, Any] = field(default_factory=dict[str, Any])
     in_doubt: set[str] = field(default_factory=set[str])
@@ -84,7 +84,7 @@ class KnownSteps:
 
 @dataclass(slots=True)
 class StepLog:
-    """Executes steps once. ``known`` are those of earlier starts, ``sink`` keeps the new ones."""
+    """Executes steps once. ``known`` are the steps of earlier starts, ``sink`` stores the new ones."""
 
     sink: StepSink
     known: KnownSteps = field(default_factory=KnownSteps)
@@ -94,7 +94,7 @@ class StepLog:
         return self.known.has_begun(step_id(name, inputs))
 
     def earlier_kinds(self, call: str, prefix: str = "") -> frozenset[str]:
-        """Return the kinds of steps that an earlier start left for a call of a model."""
+        """Return the kinds of records that an earlier start wrote for a call of a model."""
         if not (self.known.finished or self.known.in_doubt or self.known.skipped):
             return frozenset()
         return frozenset(kind for kind in CALL_RECORDS if self.has_begun(f"{prefix}{kind}:{call}"))
@@ -109,11 +109,11 @@ class StepLog:
         last: bool = False,
         skipped: Any = None,
     ) -> Any:
-        """Execute a step once, even after a crash: a finished step returns its kept result.
+        """Execute a step once, even after a crash: a finished step returns its stored result.
 
-        *inputs* and the result are JSON. A step that is not idempotent is kept as started before it runs; if an earlier
-        start did not finish it, the sink decides. With *last*, the result of an idempotent step is kept by the commit
-        that ends the run. *skipped* is the result if an operator takes the step as done.
+        *inputs* and the result are JSON. A step that is not idempotent is recorded as started before it runs; if an
+        earlier start did not finish it, the sink decides. With *last*, the commit that ends the run stores the result
+        of an idempotent step. *skipped* is the result if an operator treats the step as done.
         """
         step, known, sink = step_id(name, inputs), self.known, self.sink
         if step in known.skipped:
@@ -124,7 +124,7 @@ class StepLog:
         if step in known.finished:
             sink.note_step(STEP_REPLAYED, step)
             return await sink.load_result(known.finished[step])
-        if step in known.in_doubt:  # begun as one that may not be repeated, whatever it would be now
+        if step in known.in_doubt:  # started as a step that must not be repeated, whatever *idempotent* is now
             return await sink.doubt(step, skipped)
         if not idempotent:
             await sink.begin_step(step)
@@ -132,7 +132,7 @@ class StepLog:
             await sink.renew()
         try:
             result = await run()
-        except Exception as error:  # kept and raised again, so that the step does not count as unfinished
+        except Exception as error:  # recorded and raised again, so that the step does not count as unfinished
             sink.fail_step(step, error)
             raise
         return await sink.finish_step(step, result, last=last and idempotent)

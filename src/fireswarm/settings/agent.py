@@ -32,12 +32,11 @@ class ModelSettings(SettingsSection):
     response_headroom_tokens: int = Field(
         default=2_000,
         ge=0,
-        description="tokens of the context reserved for the answer, at least; usually it is max_tokens",
+        description="minimum number of tokens of the context reserved for the answer",
     )
     decision_mode: Literal["tools", "json"] = Field(
         default="tools",
-        description="tools: the model calls tools; json: each answer is one JSON object, also used for a model "
-        "without tools",
+        description="tools: the model calls tools; json: each answer is a JSON object, for models without tools too",
     )
     structured_output_mode: Literal["native_with_json_fallback", "native_only", "json_only"] = Field(
         default="native_with_json_fallback",
@@ -94,13 +93,13 @@ class RuntimeSettings(SettingsSection):
         description="bubblewrap: commands see only the workspace and programs; container: a "
         "container is the boundary; none: they see the whole machine",
     )
-    network: bool = Field(default=False, description="confined commands that may write reach the network")
+    network: bool = Field(default=False, description="allow network access to confined commands that may write")
     readable: tuple[Path, ...] = Field(
-        default=(), description="further folders that confined commands may read, such as a language's packages"
+        default=(), description="more folders that confined commands may read, such as a language's packages"
     )
     pass_environment: tuple[str, ...] = Field(
         default=(),
-        description="variables that commands and code of skills get although their names look like credentials",
+        description="environment variables for commands and code of skills, although their names look like credentials",
     )
     shell_linux: str = Field(default="/bin/bash", description="shell for commands on Linux and macOS, called with -lc")
     shell_windows: str = Field(default="pwsh", description="shell for commands on Windows")
@@ -111,8 +110,8 @@ class RuntimeSettings(SettingsSection):
     retry_max_delay_seconds: float = Field(
         default=60.0,
         ge=0,
-        description="upper bound of every pause; if a provider asks for a longer one, the run ends as blocked and goes "
-        "on later",
+        description="upper bound of every pause; if a provider requests a longer one, the run ends as blocked and "
+        "can be resumed later",
     )
     on_step_failure: Literal[
         "retry_once_then_fallback_then_abort", "fallback_then_abort", "retry_once_then_report", "report", "abort"
@@ -126,11 +125,17 @@ class RuntimeSettings(SettingsSection):
         description="characters of a page of output; without tools, bytes kept of each output stream of a command",
     )
     max_memory_mb: int = Field(
-        default=4_000, ge=64, description="memory of a command and all that it starts, in megabytes; it is ended above"
+        default=4_000,
+        ge=64,
+        description="memory of a command and its child processes, in megabytes; above it, the command is killed",
     )
-    max_processes: int = Field(default=500, ge=2, description="number of processes of a command; it is ended above")
+    max_processes: int = Field(
+        default=500, ge=2, description="number of processes of a command; above it, the command is killed"
+    )
     max_disk_mb: int = Field(
-        default=10_000, ge=1, description="disk that may fill while a command runs, in megabytes; it is ended above"
+        default=10_000,
+        ge=1,
+        description="disk space that may be used while a command runs, in megabytes; above it, the command is killed",
     )
     signal_grace_seconds: float = Field(
         default=10.0, ge=0, description="time limit for stopping after SIGINT or SIGTERM"
@@ -138,22 +143,27 @@ class RuntimeSettings(SettingsSection):
 
 
 class PermissionSettings(SettingsSection):
-    """Rules for commands, tools and skills. A ``deny`` rule decides before ``ask``, and ``ask`` before ``allow``."""
+    """Rules for commands, tools and skills.
+
+    ``deny`` rules are checked before ``ask`` rules, and ``ask`` before ``allow``.
+    """
 
     default: Literal["auto", "allow", "ask", "deny"] = Field(
         default="auto",
-        description="decision on what no rule names and may change something; auto: ask for `agent`, allow for `swarm`",
+        description="decision on changes that match no rule; auto: ask for `agent`, allow for `swarm`",
     )
-    allow: Rules = Field(default=(), description="allowed without a question: Bash(git status), Write(docs/**)")
-    ask: Rules = Field(default=(), description="a person has to approve: Bash(git push:*), mcp__github, Skill(deploy)")
-    deny: Rules = Field(default=(), description="refused, whatever else is allowed: Bash(rm:*), WebFetch")
+    allow: Rules = Field(default=(), description="allowed without asking: Bash(git status), Write(docs/**)")
+    ask: Rules = Field(
+        default=(), description="needs a person's approval: Bash(git push:*), mcp__github, Skill(deploy)"
+    )
+    deny: Rules = Field(default=(), description="denied, whatever else is allowed: Bash(rm:*), WebFetch")
 
 
 class SkillSettings(SettingsSection):
     """Location of skills, and limits of their disclosure."""
 
     dir: Path | tuple[Path, ...] = Field(default=Path("./skills"), description="folder of skills, or a list of folders")
-    builtin: bool = Field(default=True, description="also use the skills that fireswarm brings along")
+    builtin: bool = Field(default=True, description="also use the packaged skills of fireswarm")
     prefilter_top_k: int = Field(default=8, ge=1, le=100, description="maximum number of candidates shown to the model")
     prefilter_min_score: float = Field(default=55, ge=0, le=100, description="minimum score of a candidate, 0 to 100")
     prefilter_zero_candidate_strategy: Literal["fallback_all_skills", "fail_fast"] = Field(

@@ -1,4 +1,4 @@
-"""Window, longest answer and prices of models, in one table by name. Pure."""
+"""Context window, maximum answer and prices of models, in one table by name. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 Price = dict[str, float]
 
 MAX_NAMES = 256
-"""Names whose rows are remembered: they are looked up several times for each call of a model."""
+"""Maximum number of cached names: each model call looks them up several times."""
 
 
 class ModelLimits(NamedTuple):
-    """``window``: tokens of prompt and answer together; ``answer``: tokens of one answer, at most and as usual.
+    """``window``: tokens of prompt and answer together; ``answer``: tokens of one answer, the maximum and the default.
 
     ``price``: USD per million tokens, or None if no price is known.
     """
@@ -26,7 +26,7 @@ class ModelLimits(NamedTuple):
 
 
 UNKNOWN = ModelLimits(32_000, 4_096, 4_096)
-"""For a model in no row: small enough for any."""
+"""For a model that is not in the table: small enough for any model."""
 
 
 def _claude(input: float, output: float, cached: float, cache_write: float) -> ModelLimits:
@@ -54,15 +54,17 @@ MODEL_LIMITS = {
     "gemini-*": ModelLimits(1_000_000, 64_000),
     "scripted": UNKNOWN._replace(price={"input": 0.0, "output": 0.0}),
 }
-"""From the providers' pages in autumn 2026, prices for short prompts and 5-minute caches; a row that ends with ``*`` is
-for all other names that begin so. ``model.max_context_tokens``, ``model.max_tokens`` and ``budget.prices`` override it.
+"""From the providers' pages in autumn 2026, with prices for short prompts and 5-minute caches.
+
+A row that ends with ``*`` applies to all other names with this beginning. ``model.max_context_tokens``,
+``model.max_tokens`` and ``budget.prices`` override the table.
 """
 
 _HOME = re.compile(r"^(?:~?anthropic|google|vertex_ai|models|publishers/(?:google|anthropic)/models)/")
-"""Path before the name: of OpenRouter, of Vertex AI."""
+"""Path before the name, at OpenRouter and Vertex AI."""
 
 _REGION = re.compile(r"^(?:[a-z-]{1,20}\.)?anthropic\.(?=claude-)")
-"""Beginning of Amazon Bedrock's ids, such as ``us.anthropic.claude-opus-4-8-20260301-v1:0``."""
+"""Prefix of Amazon Bedrock's ids, such as ``us.anthropic.claude-opus-4-8-20260301-v1:0``."""
 
 _REVISION = re.compile(r"-v\d{1,3}(?::[\w:]{1,20})?$")
 
@@ -70,14 +72,14 @@ _VERSION = re.compile(r"@(?:\d{8}|default|latest)$")
 """Version on Vertex AI."""
 
 _DATE = re.compile(r"-(?:20\d{6}|latest)$")
-"""Suffix of a name that has the price of the plain name; ``-lite`` is a different model."""
+"""Date suffix of a name, which has the price of the plain name; ``-lite`` is a different model."""
 
 _DOTTED = re.compile(r"(?<=\d)\.(?=\d)")
 
 
 @lru_cache(MAX_NAMES)
 def plain_name(model: str) -> str:
-    """Return the name that the model has at its maker, without the path, region, version and date of a platform."""
+    """Return the model's original name, without a platform's path, region, version and date."""
     name = model.rpartition("/")[2] if model.startswith("arn:aws") else _HOME.sub("", model)
     if _REGION.match(name):
         name = _REVISION.sub("", _REGION.sub("", name))
@@ -87,7 +89,7 @@ def plain_name(model: str) -> str:
 
 @lru_cache(MAX_NAMES)
 def limits_of(model: str) -> ModelLimits:
-    """Return the row of a model by its name, at whatever platform."""
+    """Return the table row of a model by its name, on any platform."""
     name = plain_name(model)
     if name in MODEL_LIMITS:
         return MODEL_LIMITS[name]
@@ -96,7 +98,7 @@ def limits_of(model: str) -> ModelLimits:
 
 
 def price_of(model: str, own: Mapping[str, Price]) -> Price | None:
-    """Return the USD per million tokens of a model: of *own* prices first; None if no price is known."""
+    """Return the USD per million tokens of a model: from *own* prices first; None if unknown."""
     for name in (model, plain_name(model)):
         if name in own:
             return own[name]

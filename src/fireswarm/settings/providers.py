@@ -1,4 +1,4 @@
-"""Settings of the providers of models: what each one needs to be reached, its limits and its options."""
+"""Settings of model providers: access, limits and options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from fireswarm.contracts.section import SettingsSection
 
 PLACE = r"^[a-z0-9][a-z0-9-]{0,62}$"
-"""A location or region is part of the address that gets the credentials, so it holds no dots and no slashes."""
+"""Part of the server's address, which gets the credentials, so dots and slashes are not allowed."""
 
 PROJECT = r"^[a-z0-9][a-z0-9.:-]{0,99}$"
 
@@ -51,7 +51,7 @@ class ProviderSettings(SettingsSection):
 
 
 class AnthropicSettings(ProviderSettings):
-    """Claude at Anthropic. The key is never in a file: ``api_key_env`` names its variable."""
+    """Claude at Anthropic. The key is never in a file: ``api_key_env`` is the name of its variable."""
 
     adapter = "anthropic:open_model"
     default_model = "claude-sonnet-5-5"
@@ -130,7 +130,7 @@ class OpenAiSettings(ProviderSettings):
 
     @property
     def key_variable(self) -> str | None:
-        """Name of the key's variable, or None if no key is sent: OpenAI's key goes to no other endpoint by itself."""
+        """Name of the key's variable, or None if no key is sent: by default, OpenAI's key goes only to OpenAI."""
         return self.api_key_env or (None if self.base_url else self.usual_key)
 
 

@@ -48,7 +48,7 @@ def sample(model: type[BaseModel]) -> str:
 
 
 def _sample(model: type[BaseModel], depth: int, lines: list[str], values: BaseModel | None) -> None:
-    """``values`` is the section's default in its parent: providers differ in the name of their key variable."""
+    """Append a section's lines; ``values`` is its default in its parent, since providers differ in key variables."""
     shown = values if values is not None else model()
     for attribute, field in model.model_fields.items():
         indent, name = "  " * depth, field.alias or attribute

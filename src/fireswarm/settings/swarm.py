@@ -56,7 +56,7 @@ class WorkerSettings(SettingsSection):
         default=7.0, gt=0, description="time limit for draining after SIGTERM (Cloud Run kills after 10 s)"
     )
     sessions: tuple[str, ...] = Field(
-        default=(), max_length=10, description="work only on tasks of these sessions; empty: of every session"
+        default=(), max_length=10, description="work only on tasks of these sessions; empty: all sessions"
     )
     think: Literal["auto", "never"] = Field(
         default="auto", description="auto: roles use the model if its API key is set; never: no model"

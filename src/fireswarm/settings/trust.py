@@ -1,4 +1,4 @@
-"""Trust in a folder's own settings file: until the user trusts its content, it can start no program.
+"""Trust in a folder's own settings file: until the user trusts its content, it cannot start programs.
 
 A folder may come from a stranger. Its file may set everything but the keys in ``GUARDED``, which can start programs,
 send the API key to another server, or loosen confinement; and it cannot choose a provider that an account pays for. A
@@ -33,19 +33,19 @@ GUARDED: dict[str, object] = {
     "backbone.confinement": "bubblewrap",
     "backbone.auto_merge_enabled": False,
 }
-"""Keys that an untrusted file may give with their default only."""
+"""Keys for which an untrusted file may give only the default."""
 
 STRICTER = {"permissions.default": ("ask", "deny")}
 """Further values that loosen nothing."""
 
 USUAL_KEYS = {name: provider.usual_key for name, provider in DEFAULTS.items() if provider.usual_key}
-"""Variables that an untrusted file may name for a provider's API key."""
+"""Environment variables that an untrusted file may name for a provider's API key."""
 
 ADDRESSES = ("base_url", "project")
 """Settings of a provider that decide who receives the prompts."""
 
 VARIABLE = "FIRESWARM_TRUST_SETTINGS"
-"""Environment variable that trusts every settings file, for images that hold the operator's files only."""
+"""Environment variable that trusts every settings file, for images with only the operator's files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class TrustedFiles:
         return self.home / ".config" / "fireswarm" / "trusted.json"
 
     def has(self, file: Path, digest: str) -> bool:
-        """Return True if the user trusts *file* with the content that has this hash."""
+        """Return True if the user trusts *file* with the content of this hash."""
         return self._read().get(str(file.resolve())) == digest
 
     def add(self, file: Path) -> None:
-        """Trust *file* with its present content. Raises ConfigError if it cannot be read."""
+        """Trust *file* with its current content. Raises ConfigError if it cannot be read."""
         try:
             entries = {**self._read(), str(file.resolve()): digest_of(file.read_bytes())}
         except OSError as error:
@@ -83,7 +83,7 @@ class TrustedFiles:
 
 
 def guarded_keys(values: Mapping[str, Any]) -> list[str]:
-    """Return the dotted keys in *values* that only a trusted file may set so."""
+    """Return the dotted keys in *values* that only a trusted file may set to these values."""
     flat = dict(_flatten(values))
     found = [
         key
@@ -107,16 +107,16 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
 def refuse_untrusted(
     file: Path, digest: str, values: Mapping[str, Any], lines: Mapping[tuple[str, ...], int], home: Path
 ) -> None:
-    """Raise ConfigError if a folder's own *file* sets guarded keys, and the user does not trust it with this content.
+    """Raise ConfigError if a folder's own *file* sets guarded keys and the user does not trust its content.
 
-    *digest* is the hash of the bytes that *values* were read from, so that nothing can change in between.
+    *digest* is the hash of the bytes from which *values* were parsed, so that a change in between is noticed.
     """
     keys = guarded_keys(values)
     if not keys or os.environ.get(VARIABLE) or TrustedFiles(home).has(file, digest):
         return
     why = "can start programs, send your API key elsewhere, use your account or loosen limits"
     told = [f"{file}:{_line(key, lines)}: {key} {why}" for key in keys]
-    told.append(f"read the file, then trust it as it is: agent trust {file}")
+    told.append(f"read the file, then trust its content: agent trust {file}")
     raise ConfigError("\n".join(told))
 
 

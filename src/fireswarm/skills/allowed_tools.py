@@ -1,4 +1,4 @@
-"""Rules about tools: ``allowed-tools`` of a skill, and the rules of permissions.
+"""Rules about tools: ``allowed-tools`` of a skill, and permission rules.
 
 Rules::
 
@@ -10,9 +10,8 @@ Rules::
     WebFetch(domain:x.org)   the tool, for addresses of this host and its subdomains
     mcp__github              every tool of that server; mcp__github__search_code one of them
 
-A shell line may contain several commands, and each must be allowed. Lines that cannot be parsed with certainty
-(substitution, redirection to a file, subshells, assignments, comments, unclosed quotes) are rejected: only plain
-``Bash`` allows them.
+A shell line may contain several commands, and each must be allowed. Lines that cannot be parsed reliably (substitution,
+redirection to a file, subshells, assignments, comments, unclosed quotes) are rejected: only plain ``Bash`` allows them.
 """
 
 from __future__ import annotations
@@ -82,10 +81,11 @@ def allowing_rule(rules: Iterable[str], tool: str, argument: str, aliases: Seque
 def naming_rule(
     rules: Iterable[str], tool: str, arguments: Sequence[str], cwd: Path, aliases: Sequence[str] = ()
 ) -> tuple[str, bool]:
-    """Return the first rule that names the action, or "", and whether it does so for certain.
+    """Return the first rule that matches the action, or "", and False if the match is only possible.
 
-    A rule for commands names a line if its words appear anywhere in it, also inside quotes or after another program
-    (``xargs rm``); if the line computes its words, it may. A rule for paths names each spelling of them.
+    A rule for commands matches a line if its words appear anywhere in the line, also inside quotes or after another
+    program (``xargs rm``); a line with computed words is a possible match. A rule for paths matches any spelling of a
+    path.
     """
     doubtful = ""
     for rule in rules:
@@ -109,7 +109,7 @@ _COMPUTED = re.compile(
     r"""\$\(|`|(?:^|[;&|({\n])[ \t]?["']?\$|\b(?:eval|base64|xxd)\b|\\x[0-9a-f]""",
     re.IGNORECASE,
 )
-"""Parts of a shell line that may turn into any other word."""
+"""Parts of a shell line that may expand to any other word."""
 
 
 def _computes_words(line: str) -> bool:
@@ -117,7 +117,7 @@ def _computes_words(line: str) -> bool:
 
 
 def _appears(pattern: str, line: str) -> bool:
-    """Return True if the words of a rule appear one after the other in a shell line, by the programs' base names."""
+    """Return True if the words of a rule appear in sequence in a shell line, compared by the programs' base names."""
     wanted = pattern.removesuffix(":*").removesuffix(" *").split()
     words = re.split(r"[\s;&|()<>{}`]+", re.sub(r"[\\\"']", "", line))
     bare = [word.rpartition("/")[2] for word in words]
@@ -129,7 +129,7 @@ def _appears(pattern: str, line: str) -> bool:
 
 
 def _spellings(argument: str, cwd: Path) -> Iterator[str]:
-    """Yield an argument as given, and the path it stands for: absolute, and relative to *cwd*; links are followed."""
+    """Yield an argument as given, and its path: absolute, and relative to *cwd*; links are followed."""
     yield argument
     if "://" in argument.removeprefix("file://") or "\0" in argument:
         return

@@ -1,8 +1,8 @@
 """Parse a shell line as bash does, for callers that must check it before it runs.
 
-There is one parser, because two would differ, and commands that one of them overlooks would run. It supports words,
-quotes, pipes and separators. It rejects everything else (substitution, redirection to a file, subshells, comments,
-unclosed quotes): a line must not be checked on the basis of a guess.
+All checks share this parser: a second parser could differ, and a command that it overlooks would run. It supports
+words, quotes, pipes and separators. It rejects everything else (substitution, redirection to a file, subshells,
+comments, unclosed quotes), since a check must not rely on a guess.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Unreadable(Exception):
 class Word(NamedTuple):
     """One word without its quotes.
 
-    ``expands`` names a part that the shell replaces (empty: none), so that the word may become any other.
-    ``globbed`` is true if it begins with a pattern, which may match a file called ``-delete``.
+    ``expands`` is the part that the shell replaces (empty: none), so that the word may become any other. ``globbed`` is
+    true if it begins with a pattern, which may match a file called ``-delete``.
     """
 
     text: str
@@ -118,7 +118,7 @@ def _check_unquoted(line: str, place: int) -> str:
     if letter in "<>":
         raise Unreadable("a redirection")
     if letter in "()":
-        raise Unreadable("brackets that the shell reads")
+        raise Unreadable("brackets that the shell interprets")
     if not letter.isprintable():
         raise Unreadable("a control character")
     if letter == "$" and line[place + 1 : place + 2] in {"'", '"'}:

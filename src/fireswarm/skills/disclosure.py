@@ -7,8 +7,8 @@
 3 scripts       executable files: path, interpreter and first words; for people
 ==============  =====================================================================================================
 
-Paths outside the skill's folder are rejected. If a SKILL.md names scripts elsewhere, only its metadata is shown, unless
-the caller passes ``block_outside=False``.
+Paths outside the skill's folder are rejected. If a SKILL.md refers to scripts elsewhere, only its metadata is shown,
+unless the caller passes ``block_outside=False``.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ CHARS_PER_TOKEN = 4
 MAX_OFFERED = 200
 
 MAX_CONTENT_BYTES = 50_000_000
-"""Bytes that are read of a file, which is far more than an image or a PDF that can be shown."""
+"""Maximum bytes that are read of a file, far more than an image or a PDF that can be shown."""
 
 MAX_FILES_SEARCHED = 2_000
-"""Files of a skill among which one is searched whose name differs in case."""
+"""Maximum number of a skill's files in which a name with different case is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def metadata(skill: Skill) -> Disclosed:
 
 
 def whole(skill: Skill, *, block_outside: bool = True) -> Disclosed:
-    """Return all of SKILL.md, its folder and its files: stage 1 for a model that reads files by itself."""
+    """Return all of SKILL.md, its folder and its files: stage 1 for a model that can read files itself."""
     blocked = _block(skill, 1, block_outside)
     if blocked is not None:
         return blocked
@@ -126,13 +126,13 @@ def file_content(skill: Skill, asked: str, *, block_outside: bool = True) -> tup
 
 
 def _check_readable(skill: Skill, block_outside: bool) -> None:
-    """Raise InvalidInput if nothing but the metadata of a skill may be shown."""
+    """Raise InvalidInput if only the metadata of a skill may be shown."""
     if (blocked := _block(skill, 2, block_outside)) is not None:
         raise InvalidInput("; ".join(why for _, why in blocked.refused))
 
 
 def scripts(skill: Skill, *, block_outside: bool = True) -> Disclosed:
-    """Stage 3: executable files and their constraints. Of each script only the first words are shown."""
+    """Stage 3: executable files and their constraints. Only the first words of each script are shown."""
     blocked = _block(skill, 3, block_outside)
     if blocked is not None:
         return blocked
@@ -168,7 +168,7 @@ def _asked_for(skill: Skill, asked: str) -> tuple[str, str]:
 
 
 def _inside(folder: Path, path: str) -> Path:
-    """Return the file at *path* below *folder*, whatever its case. Raises ValueError if it is missing or outside."""
+    """Return the file at *path* below *folder*, ignoring case. Raises ValueError if it is missing or outside."""
     if "\0" in path or origin.leads_outside(path, folder):
         raise ValueError("it is outside the skill's folder")
     if not (folder / path).exists():
@@ -184,7 +184,7 @@ def _inside(folder: Path, path: str) -> Path:
 
 
 def _in_other_case(folder: Path, path: str) -> str:
-    """Return the path of the only file that differs from *path* in case, or *path*: texts say FORMS.md for forms.md."""
+    """Return the only path that differs from *path* just in case, or *path*: texts may say FORMS.md for forms.md."""
     wanted = Path(path).as_posix().lower()
     found = [each for each in _files_below(folder) if each.lower() == wanted]
     return found[0] if len(found) == 1 else path

@@ -60,11 +60,11 @@ class FunctionSkill:
 
 
 def skill(name: str, description: str, *, writes: bool = True) -> Callable[[Function], FunctionSkill]:
-    """Turn a function that takes a SkillRequest and returns a SkillResult into a skill.
+    """Make a skill of a function that takes a SkillRequest and returns a SkillResult.
 
-    Objectives are matched with the description. ``writes=False`` says that the function changes no file outside of
-    ``request.workdir``: read_only tasks refuse every other function. Raises ConfigError for an empty description or a
-    name that is not lower-case words joined by hyphens.
+    Objectives are matched with the description. ``writes=False`` declares that the function changes no file outside of
+    ``request.workdir``: read_only tasks refuse other functions. Raises ConfigError for an empty description or a name
+    that is not lower-case words joined by hyphens.
     """
     if not is_name(name):
         raise ConfigError(f"{name!r} is not a skill name: use lower-case letters and digits, joined by hyphens")

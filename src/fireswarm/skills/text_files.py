@@ -1,4 +1,4 @@
-"""Find and read text files of a folder and objects of artifacts. Skills share this, so all leave out the same files."""
+"""Find and read text files of a folder and objects of artifacts. Skills share this module: all omit the same files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_secret_file(name: str) -> bool:
 
 @dataclass
 class LeftOut:
-    """Names of the files that were not read, by the reason."""
+    """Names of the files that were not read, by reason."""
 
     names: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
@@ -49,15 +49,15 @@ class LeftOut:
         return {reason: len(names) for reason, names in sorted(self.names.items())}
 
     def sentence(self, most: int = 3) -> str:
-        """A sentence for a summary, or nothing."""
+        """Return a sentence for a summary, or ""."""
         return f" Left out: {'; '.join(self._phrases(most))}." if self.names else ""
 
     def section(self, most: int = 20) -> list[str]:
-        """Lines of Markdown, or none."""
+        """Return lines of Markdown, or none."""
         return ["## Left out", "", *(f"- {phrase}" for phrase in self._phrases(most)), ""] if self.names else []
 
     def _phrases(self, most: int) -> list[str]:
-        """Number, reason and the first names, of each reason."""
+        """Return number, reason and the first names for each reason."""
         return [
             f"{len(names)} {reason} ({', '.join(names[:most])}{', ...' if len(names) > most else ''})"
             for reason, names in sorted(self.names.items())
@@ -67,10 +67,10 @@ class LeftOut:
 def walk_files(
     place: Path, left_out: LeftOut, *, suffixes: Collection[str] | None = None
 ) -> Iterator[tuple[Path, str]]:
-    """Yield path and name of the files below a folder in order, or of the one file that *place* is.
+    """Yield path and name of the files below a folder in order, or of the single file *place*.
 
-    Hidden files, generated folders, and files without one of the *suffixes* are passed over. Links and files that
-    usually hold secrets are noted in *left_out*. A file that the caller names is always given.
+    Hidden files, generated folders, and files without one of the *suffixes* are skipped. Links and files that usually
+    hold secrets are noted in *left_out*. A file that the caller names is always included.
     """
     if not place.is_dir():
         yield place.resolve(), _printable(place.name)
@@ -112,7 +112,7 @@ def read_artifact_object(artifact: Artifact) -> dict[str, Any]:
 
 
 def read_text(file: Path, name: str, left_out: LeftOut) -> str | None:
-    """Return the text of a regular file, or None after noting why it is left out."""
+    """Return the text of a regular file, or None after noting why it is omitted."""
     try:
         content = read_regular_file(file, MAX_FILE_BYTES, follow=False)
     except OSError as error:
@@ -135,5 +135,5 @@ def _name_below(file: Path, place: Path) -> str:
 
 
 def _printable(name: str) -> str:
-    """Return a name without characters that UTF-8 cannot hold."""
+    """Return a name without characters that UTF-8 cannot encode."""
     return name.encode("utf-8", "replace").decode()

@@ -50,11 +50,11 @@ class FsspecBlobs:
         return await anyio.to_thread.run_sync(self._size, uri)
 
     def locate(self, uri: str) -> str:
-        """Return the URI at which the content of *uri* is now.
+        """Return the current URI of the content of *uri*.
 
-        A swarm's folder may be copied or moved. A file that is not below this root is looked up there by the end of its
-        path, from the longest that is there to the last two parts. If it is still where it was, the end must have the
-        id of its task, so that another file of the same name does not take its place.
+        A swarm's folder may be copied or moved. A file that is not below this root is searched there by the end of its
+        path, from the longest existing one to the last two parts. If the file still exists at its old place, the end
+        must include the id of its task, so that another file of the same name does not replace it.
         """
         path = Path(uri.removeprefix("file://"))
         if not self._local or not uri.startswith("file://") or ".." in path.parts or path.is_relative_to(self._base):
@@ -69,7 +69,7 @@ class FsspecBlobs:
         return uri
 
     def holds(self, uri: str, folder: str) -> bool:
-        """Return True if the content of *uri* is below *folder* of this root, also after links are followed."""
+        """Return True if the content of *uri* is below *folder* of this root, even after links are followed."""
         if not self._local:
             root: Any = self._fs.unstrip_protocol(f"{self._base}/{folder}")
             return uri.startswith(f"{root}/") and ".." not in uri.split("/")
@@ -92,10 +92,10 @@ class FsspecBlobs:
     def _put(self, name: str, content: bytes) -> str:
         """Write a blob atomically and return its URI.
 
-        Raises StoreFull, and StoreError also for a name that leads out of the root.
+        Raises StoreFull, and StoreError, also for a name outside of the root.
         """
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
-            raise StoreError(f"cannot store {name!r}: the name leads out of {self._base}")
+            raise StoreError(f"cannot store {name!r}: the path is outside of {self._base}")
         full = f"{self._base}/{name}"
         fs: Any = self._fs
         try:
@@ -130,7 +130,7 @@ def _is_file(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _reading(uri: str) -> Generator[None]:
-    """Turn the errors of reading *uri* into NotFound and StoreError."""
+    """Convert the errors of reading *uri* to NotFound and StoreError."""
     try:
         yield
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The parts of one swarm that its workers and its client share. Nothing here opens a store."""
+"""The parts of a swarm that its workers and its client share. Nothing here opens a store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 
 InlineSkill = Callable[[SkillRequest], Awaitable[SkillResult]]
-"""A skill that runs on the event loop of the worker."""
+"""A skill that runs on the worker's event loop."""
 
 
 async def noop(request: SkillRequest) -> SkillResult:
@@ -33,9 +33,9 @@ async def noop(request: SkillRequest) -> SkillResult:
 class SwarmParts:
     """Store, board, records, roles and skills of one swarm.
 
-    Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` tells a model how to
-    answer, ``advisor`` how it is asked for advice. ``pending`` holds spend that is committed with a journal's next
-    commit. Without ``conversations``, the store keeps conversations.
+    Without a ``mind``, or with one that has no model, roles work by code alone. ``protocol`` instructs a model how to
+    answer, ``advisor`` how to give advice. ``pending`` holds spend for the next commit of a journal. Without
+    ``conversations``, the store holds conversations.
     """
 
     settings: Settings

@@ -188,7 +188,7 @@ async def test_resources_are_closed_in_reverse_order() -> None:
         assert list(found.tools) == ["a_ping", "ping", "b_ping"]
         assert seen == ["a opens", "b opens"]
     assert seen[2:] == ["b closes", "a closes"]
-    with pytest.raises(ConfigError, match="holds resources"):
+    with pytest.raises(ConfigError, match="needs open resources"):
         known.resolve(uses, context)
     with pytest.raises(ConfigError, match="configuration"):
         async with known.open([*uses, CapabilityUse(id="a", prefix="x_", config={"y": 1})][3:], context):

@@ -53,7 +53,7 @@ def test_task_settings_override_the_roles_except_operator_keys() -> None:
     ],
 )
 def test_submitted_task_may_not_set_operator_keys(asked: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="may not set .* only the role card may set that"):
+    with pytest.raises(InvalidInput, match="may not set .* only the role card may do that"):
         grants.grants_for_submitted(CARD, [use(asked)])
 
 

@@ -52,7 +52,10 @@ def test_one_result_shows_a_limited_amount() -> None:
     half = PDF + bytes(MAX_RESULT_BYTES // 2)
     text, media = shown(blob("file:///a", half), blob("file:///b", half), image(PIXEL))
     assert [kind for kind, _ in media] == ["application/pdf", "image/png"]
-    assert "[file:///b, 3,333,356 characters of base64: one result shows 5,000,000 bytes" in text
+    assert (
+        "[file:///b, 3,333,356 characters of base64: the images and PDFs of one result are limited to 5,000,000 bytes"
+        in text
+    )
 
 
 def test_structured_content_is_the_text_of_an_image() -> None:

@@ -70,7 +70,7 @@ async def test_braces_of_a_glob_are_alternatives(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tool", ["list_files", "search_files"])
 async def test_too_many_alternatives_are_refused_also_in_an_empty_folder(tool: str, tmp_path: Path) -> None:
     given = {"pattern": "ada"} if tool == "search_files" else {}
-    with pytest.raises(InvalidInput, match="the braces have 65 alternatives; 64 are allowed"):
+    with pytest.raises(InvalidInput, match="the braces have 65 alternatives; at most 64 are allowed"):
         await use(tmp_path, tool, glob="{" + "," * 64 + "}", **given)
 
 

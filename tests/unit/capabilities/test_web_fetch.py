@@ -117,7 +117,7 @@ async def test_body_is_truncated_at_max_bytes_after_decompression() -> None:
     assert len(packed) < 40_000
     headers = {"Content-Type": "text/plain", "Content-Encoding": "gzip"}
     found = await fetch(lambda request: Response(200, packed, headers), max_bytes=2_000)
-    assert found["content"] == "a" * 2_000 + "\n\n[..more content left out...]"
+    assert found["content"] == "a" * 2_000 + "\n\n[..more content omitted...]"
     assert (found["size"], found["truncated"]) == (2_000, True)
 
 
@@ -195,7 +195,7 @@ async def test_conversion_that_expands_a_page_stays_within_the_limit() -> None:
     wide = b"<table><tr>" + b"<td>x" * 2_000 + b"<tr><td>y" * 2_000
     found = await fetch(lambda request: Response(200, wide, HTML), given={"as_markdown": True}, max_bytes=100_000)
     assert len(found["content"]) < 101_000 and found["truncated"] is True
-    assert found["content"].endswith("[..more content left out...]")
+    assert found["content"].endswith("[..more content omitted...]")
 
 
 def test_invalid_settings_are_rejected() -> None:

@@ -28,7 +28,7 @@ def nested(levels: int) -> Any:
     [
         (b"x", "it is of type bytes"),
         ({"a": [{"b": {1, 2}}]}, "a[0].b is of type set"),
-        ({"a": {"b.c": [0, {3: 4}]}}, "a.b.c[1] has the key 3: keys are text"),
+        ({"a": {"b.c": [0, {3: 4}]}}, "a.b.c[1] has the key 3: keys must be strings"),
         ({"{}": "\ud800"}, "{} is not valid Unicode text"),
         ([2**63], "[0] does not fit into 64 bits"),
         (nested(MAX_JSON_DEPTH + 1), f"{'[0]' * MAX_JSON_DEPTH} is nested more than {MAX_JSON_DEPTH} levels deep"),

@@ -35,7 +35,7 @@ def test_globs(pattern: str, path: str, matches: bool) -> None:
 
 def test_braces_of_a_glob_are_bounded() -> None:
     check_glob("{" + ",".join(map(str, range(32))) + "}/{" + ",".join(map(str, range(32))) + "}")
-    with pytest.raises(ConfigError, match="the braces have 65 alternatives; 64 are allowed"):
+    with pytest.raises(ConfigError, match="the braces have 65 alternatives; at most 64 are allowed"):
         check_glob("{" + ",".join(map(str, range(65))) + "}")
     with pytest.raises(ConfigError, match="2,000 are allowed"):
         check_glob("a" * 2_001)

@@ -62,7 +62,7 @@ def test_answer_without_calls_is_a_text() -> None:
         (TEXT + TEXT, "more than one JSON object"),
         (f"{TEXT}\nor else\n{TEXT}", "more than one JSON object"),
         ('{"calls": "none"}', "calls must be a list"),
-        ('{"text": 5}', "text must be a text"),
+        ('{"text": 5}', "text must be a string"),
         ('{"thoughts": "hm"}', "unknown fields thoughts"),
         ('{"calls": [{"name": "dance"}]}', "calls.1: unknown tool 'dance'; known: read_file, todo"),
         ('{"calls": ["todo"]}', 'calls.1 must be an object with "name"'),

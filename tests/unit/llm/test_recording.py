@@ -45,7 +45,7 @@ async def test_answer_after_something_unexpected_is_refused_with_what_was_said(t
     answers = [LOOK, {"expects": "2 failed", "text": "Two fail."}]
     model = load(tmp_path, {"conversations": [{"role": "Scout", "answers": answers}]})
     assert (await model.complete(request("# Scout", "2 failed, 1 passed"))).text == "Two fail."
-    with pytest.raises(ModelRejected, match=r"'2 failed' is not in what was said:\n\n?3 passed"):
+    with pytest.raises(ModelRejected, match=r"'2 failed' is not in the last message:\n\n?3 passed"):
         await model.complete(request("# Scout", "3 passed"))
 
 

@@ -97,8 +97,8 @@ async def test_pages_and_one_note_make_up_a_very_long_output(bench: Bench, last:
     told = [text for text in expert.told if not text.startswith("output 1.1 has")]
     assert f"[page {len(told)} of {len(told)} of output 1.1]" in told[-1]
     text = "\n".join(part.rpartition("\n[page")[0].removesuffix("\n") for part in told)
-    note = re.search(r"\[([\d,]+) bytes left out, lines ([\d,]+) to ([\d,]+): [^\]]+\]", text)
-    assert text.count("left out") == (0 if whole else 1) and (note is None) == whole
+    note = re.search(r"\[([\d,]+) bytes omitted, lines ([\d,]+) to ([\d,]+): [^\]]+\]", text)
+    assert text.count("omitted") == (0 if whole else 1) and (note is None) == whole
     missing: list[str] = []
     if note is not None:
         first, final = (int(each.replace(",", "")) for each in (note[2], note[3]))

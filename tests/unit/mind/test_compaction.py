@@ -165,7 +165,7 @@ async def test_instructions_in_use_are_kept_and_others_can_be_taken_up_again(ben
     assert "Say goodbye." not in after.messages[0].text
     told = [output.text for message in worker.requests[-1].messages for output in message.outputs]
     assert any("Say goodbye." in text for text in told)
-    assert any("You are using greeter already." in text for text in told)
+    assert any("greeter is already in use." in text for text in told)
 
 
 async def test_messages_of_a_conversation_are_kept_word_for_word(bench: Bench) -> None:
@@ -196,7 +196,7 @@ async def test_model_that_gives_no_summary_goes_on_with_what_was_kept(summary: A
     assert "greet Ada by name" in worker.first_text
     assert '- run_command {"command": "seq 600000 601999"}: 600000 600001' in worker.first_text
     removed = [name for budget in ran.of(EventType.PROMPT_BUDGET_COMPUTED) for name in budget["trimmed"]]
-    assert "a summary, which the model did not give" in removed
+    assert "a list of calls instead of a summary" in removed
 
 
 async def test_claude_with_a_budget_for_thoughts_is_summarised(lab: Lab, bench: Bench) -> None:

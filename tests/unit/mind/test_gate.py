@@ -209,7 +209,7 @@ def test_profile_decides_whether_a_command_may_write(line: str) -> None:
 
 def test_command_of_a_read_only_task_is_denied_where_nothing_confines_it() -> None:
     told = reason(command("ls"), Grant(CWD, "read_only", confined=False))
-    assert told == "the task is read_only: commands run confined or not at all, and runtime.confinement is none"
+    assert told == "the task is read_only, which requires confined commands, but runtime.confinement is none"
     assert reason(command("echo \0"), Grant(CWD)) == "a command cannot contain zero bytes"
 
 
@@ -315,7 +315,7 @@ def test_code_of_a_skill_needs_its_word_for_a_read_only_task_and_no_scripts_outs
         (skill_call(outside, {}), Grant(CWD)),
         (command("ls"), Grant(CWD, skill=outside)),
     ):
-        assert "nothing of skill 'x' is run" in reason(call, grant)
+        assert "no code of skill 'x' may run" in reason(call, grant)
         assert reason(call, replace(grant, runs_outside_scripts=True)) == ""
 
 

@@ -13,7 +13,7 @@ def test_oldest_outputs_are_dropped_when_all_are_longer_than_the_limit() -> None
     for step in ("1.1", "2.1", "3.1"):
         assert f"[page 1 of 3 of output {step}" in outputs.show(step, "x" * 2_500)
     assert outputs.names == ["2.1", "3.1"]
-    with pytest.raises(InvalidInput, match=r"output 1\.1 is kept no longer; those of several pages: 2\.1, 3\.1"):
+    with pytest.raises(InvalidInput, match=r"output 1\.1 is no longer stored; outputs with several pages: 2\.1, 3\.1"):
         outputs.page("1.1", 2)
     assert "[page 1 of 20 of output 4.1" in outputs.show("4.1", "y" * 17_000), "the newest one is always kept"
     assert outputs.names == ["4.1"]

@@ -196,7 +196,7 @@ async def test_use_of_a_skill_shows_all_of_it_and_records_the_reason(bench: Benc
 async def test_skill_in_use_is_not_shown_again_and_the_third_time_ends_the_run(bench: Bench, calls_tools: bool) -> None:
     script = Asked(calls(use("greeter")), tools=calls_tools)
     ran = await bench.run(script)
-    assert "You are using greeter already." in script.told
+    assert "greeter is already in use." in script.told
     assert ran.conclusion.reason == "no_progress"
 
 

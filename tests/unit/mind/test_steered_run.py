@@ -181,7 +181,7 @@ async def test_message_before_the_first_answer_has_a_heading(bench: Bench) -> No
     run = agent(bench, "Fine.")
     run.steering = stopped()
     assert (await run.start()).answer == "Fine."
-    assert run.expert.requests[0].messages[0].text.endswith(f"\n# A message of the user\n{MESSAGE}")
+    assert run.expert.requests[0].messages[0].text.endswith(f"\n# Message from the user\n{MESSAGE}")
 
 
 async def test_message_is_in_the_events(bench: Bench) -> None:

@@ -148,7 +148,7 @@ async def test_hidden_process_that_writes_without_end_does_not_hold_up_the_end(w
 
 async def test_time_limit_holds_in_the_background(workspace: Path, view: View | None) -> None:
     command = await start(f"trap '' TERM; setsid sleep {NAP} & sleep {NAP}", workspace, view, seconds=1)
-    assert await ended(command) == "was ended after 1 s, its time limit"
+    assert await ended(command) == "was killed after 1 s, its time limit"
     assert naps() == []
 
 
@@ -179,7 +179,7 @@ async def test_fork_bomb_in_the_background_is_killed(workspace: Path) -> None:
     line = f"bomb() {{ bomb | bomb & sleep {NAP}; }}; bomb; sleep {NAP}"
     before = own_control_groups()
     command = await start(line, workspace, View(workspace), shell=replace(SHELL, limits=limits))
-    assert await ended(command) == "was ended: it had more than 60 processes"
+    assert await ended(command) == "was killed: it had more than 60 processes"
     assert own_control_groups() <= before
     assert naps() == []
 
@@ -189,7 +189,7 @@ async def test_disk_limit_holds_in_the_background(workspace: Path) -> None:
     command = await start(
         "head -c 400000000 /dev/zero > big; sleep 60", workspace, View(workspace, writable=True), shell=shell
     )
-    assert await ended(command) == "was ended: it took more than 100 MB of disk"
+    assert await ended(command) == "was killed: it took more than 100 MB of disk"
 
 
 async def test_endless_output_is_bounded_and_lets_others_work(workspace: Path) -> None:
@@ -202,7 +202,7 @@ async def test_endless_output_is_bounded_and_lets_others_work(workspace: Path) -
     told = command.output.take(ended=True)
     assert command.output.total > 100 * len(told) > 0
     assert len(told) < SHELL.max_output_bytes + 200
-    assert "bytes left out" in told.splitlines()[0]
+    assert "bytes were dropped" in told.splitlines()[0]
     assert max(pauses) < 0.5, "the event loop was kept from its work"
 
 
@@ -288,4 +288,4 @@ def test_only_what_was_dropped_unread_is_noted() -> None:
     output.add(b"c\nd\n")
     assert output.take(ended=False) == "c\nd\n"
     output.add(b"e\nf\ng\nh\n")
-    assert output.take(ended=False) == f"[4 bytes left out: read sooner, or {TO_A_FILE}]\ng\nh\n"
+    assert output.take(ended=False) == f"[4 bytes were dropped: read sooner, or {TO_A_FILE}]\ng\nh\n"

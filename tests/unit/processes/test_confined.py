@@ -37,7 +37,7 @@ def test_process_in_another_session_ends_with_the_program(tmp_path: Path) -> Non
 def test_process_in_another_session_ends_after_the_time(tmp_path: Path) -> None:
     code, told = run(tmp_path, f"{LEAVE_ONE}; sleep 61.7", seconds=0.5)
     assert code == TIMED_OUT
-    assert "ended after 0.5 s" in told
+    assert "killed after 0.5 s" in told
     assert has_ended(int(told.split()[0]))
 
 

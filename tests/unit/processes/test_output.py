@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fireswarm.processes.output import TO_A_FILE, OutputTail
 
 NOTE = re.compile(
-    r"\n?\[([\d,]+) bytes left out, (?:lines ([\d,]+) to ([\d,]+)|from byte ([\d,]+) on): " + TO_A_FILE + r"\]\n"
+    r"\n?\[([\d,]+) bytes omitted, (?:lines ([\d,]+) to ([\d,]+)|from byte ([\d,]+) on): " + TO_A_FILE + r"\]\n"
 )
 
 
@@ -62,7 +62,7 @@ def test_note_and_what_is_kept_make_up_the_whole_output(pieces: list[str], limit
 
 def test_long_line_is_cut_at_a_byte_that_the_note_names() -> None:
     text = kept(300, b"x" * 500, b"y" * 500)
-    assert text == f"{'x' * 200}\n[700 bytes left out, from byte 201 on: {TO_A_FILE}]\n{'y' * 100}"
+    assert text == f"{'x' * 200}\n[700 bytes omitted, from byte 201 on: {TO_A_FILE}]\n{'y' * 100}"
 
 
 def test_endless_output_takes_little_memory() -> None:

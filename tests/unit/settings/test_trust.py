@@ -153,7 +153,7 @@ def test_commands_of_the_agent_ask_for_trust_once(tmp_path: Path) -> None:
         done = agent(root, *arguments)
         assert done.code == 1
         assert "agent.yaml:2: runtime.network can start programs" in " ".join(done.stderr.split())
-    assert agent(root, "trust").stdout == "trusted agent.yaml as it is now\n"
+    assert agent(root, "trust").stdout == "trusted agent.yaml with its current content\n"
     assert agent(root, "run", TASK, *script(root, GOOD)).code == 0
 
 

@@ -128,7 +128,7 @@ async def test_process_that_left_another_one_behind_is_ended_with_it(work: Path)
 async def test_skill_that_exceeds_its_memory_is_ended(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fireswarm.skills.running.skill_process.LIMITS", ProcessLimits(memory_bytes=300_000_000))
     body = "hold = [bytearray(1_000_000) for _ in range(450)]; signal.pause()"
-    with pytest.raises(SkillFailed, match="was ended: it took more than 300 MB of memory"):
+    with pytest.raises(SkillFailed, match="was killed: it took more than 300 MB of memory"):
         await run(work, code(body), path=str(work / "target"))
 
 

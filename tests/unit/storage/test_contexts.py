@@ -293,9 +293,9 @@ async def test_ended_conversation_is_pruned_after_its_retention_time(
 
 @pytest.mark.parametrize("wrong", ["", "..", "a/b", "../up", "a..b", ".hidden", "x" * 300, "a\nb"])
 async def test_unsafe_conversation_name_is_refused(contexts: ConversationStore, wrong: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot name a conversation"):
+    with pytest.raises(InvalidInput, match="is not a valid conversation id"):
         await contexts.load(wrong)
-    with pytest.raises(InvalidInput, match="cannot name a conversation"):
+    with pytest.raises(InvalidInput, match="is not a valid conversation id"):
         await contexts.apply(first(wrong))
 
 

@@ -33,15 +33,15 @@ async def test_running_task_names_its_holder_and_the_time_left(swarm: SwarmRig) 
     lease = (await swarm.task(task.task_id)).lease
     assert lease is not None
     left = (lease.expires_at - swarm.clock.now()).total_seconds()
-    assert await why(swarm, task.task_id) == f"scout-7 works on it; its lease lasts {left:.0f} s more without renewal."
+    assert await why(swarm, task.task_id) == f"scout-7 works on it; its lease expires in {left:.0f} s unless renewed."
     await swarm.clock.advance(left + 5)
-    assert await why(swarm, task.task_id) == "Its holder's lease ran out 5 s ago: any scout agent takes it over."
+    assert await why(swarm, task.task_id) == "Its holder's lease expired 5 s ago: any scout agent can take it over."
 
 
 async def test_ended_task_never_changes_again(swarm: SwarmRig) -> None:
     task = await swarm.submit("look")
     await swarm.board.cancel(task.task_id)
-    assert await why(swarm, task.task_id) == "It is canceled and never changes again."
+    assert await why(swarm, task.task_id) == "It is canceled and cannot change any more."
 
 
 async def test_asking_task_gives_the_command_with_the_names_of_its_questions(swarm: SwarmRig) -> None:
@@ -78,7 +78,7 @@ async def test_pause_and_failure_name_the_command_that_ends_them(swarm: SwarmRig
     await swarm.settle(await swarm.claim_one(), Retry("the disk is full"))
     raw = await swarm.task(task.task_id)
     assert raw.not_before is not None
-    told = f"It is tried again at {raw.not_before.isoformat()}; `swarm retry {task.task_id[:8]}` does so now."
+    told = f"It will be retried at {raw.not_before.isoformat()}; `swarm retry {task.task_id[:8]}` retries it now."
     assert await why(swarm, task.task_id) == told
     await swarm.clock.advance(3600)
     await swarm.board.sweep("scout")
@@ -93,7 +93,7 @@ async def test_pause_and_failure_name_the_command_that_ends_them(swarm: SwarmRig
     [
         ({"status": "pending"}, "its status is 'pending', which no agent looks for: set it to queued"),
         ({"status": None}, "its status is None"),
-        ({"assigned_to": "skout"}, "no role of this swarm is called 'skout': set assigned_to"),
+        ({"assigned_to": "skout"}, "no role of this swarm has the name 'skout': set assigned_to"),
         ({"priority": 99}, "priority"),
         ({"status": "blocked"}, "it is blocked without a status_reason: set status to queued"),
         (

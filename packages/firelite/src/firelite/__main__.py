@@ -51,7 +51,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         help=f"address to listen on (default: loopback only); another one needs a token in {TOKEN}",
     )
     serve.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
-    serve.add_argument("--data", type=Path, help="data file (default: in memory, gone at the end)")
+    serve.add_argument("--data", type=Path, help="data file (default: in memory, lost at the end)")
     serve.add_argument("--indexes", type=Path, help="firestore.indexes.json to enforce (default: no enforcement)")
     return parser.parse_args(arguments)
 

@@ -42,7 +42,7 @@ from firelite.transactions.transactions import Fingerprint, Transaction, Transac
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
-    """The version that a read sees: the newest, a transaction's, or the one of a past time (``read_us``)."""
+    """The version that a read gets: the newest, a transaction's, or that of a past time (``read_us``)."""
 
     transaction: Transaction | None = None
     read_us: int | None = None
@@ -158,7 +158,7 @@ class Database:
         return self._lock.path if self._lock is not None else None
 
     def publish_endpoint(self, endpoint: str | None) -> None:
-        """Publish in the lock file at which address (``host:port``) this database is served."""
+        """Publish the address (``host:port``) of this database in the lock file."""
         if self._lock is not None and not self._closed:
             self._lock.publish(endpoint)
 
@@ -173,9 +173,8 @@ class Database:
         """Apply the writes atomically. Returns once they are durable.
 
         ``names`` are the writes' documents if the caller has checked them already (see ``written_names``). If a write
-        cannot be applied, none is, and its FireliteError is raised. Raises Aborted for a lock that could not be
-        acquired,
-        and ResourceExhausted or Unavailable if the file could not be written.
+        cannot be applied, no write is applied, and its FireliteError is raised. Raises Aborted for a lock that could
+        not be acquired, and ResourceExhausted or Unavailable if the file could not be written.
         """
         self.check_open()
         names = written_names(writes) if names is None else names
@@ -239,7 +238,7 @@ class Database:
         return outcome
 
     def begin(self, *, read_only: bool = False, read_us: int | None = None, retry_of: bytes = b"") -> Transaction:
-        """Open a transaction. A read-only one sees the state at ``read_us``, or now.
+        """Open a transaction. A read-only transaction reads the state at ``read_us``, or the current one.
 
         Raises InvalidArgument or FailedPrecondition for a time that cannot be read.
         """
@@ -283,7 +282,7 @@ class Database:
             result = self.store.run_small(query)
             if result is not None:
                 return *result, self.clock.now()
-            # From here on, other requests run in between; the history keeps the state of this moment.
+            # From here on, other requests run in between; the history preserves the current state.
             self.group.flush()
             snapshot_us = self.clock.now()
         records, skipped = await in_slices(snapshot_steps(self.store, query, snapshot_us))
@@ -307,7 +306,7 @@ class Database:
         return records, skipped
 
     def check_query(self, query: Query, *, search: FieldPath | None = None) -> None:
-        """Raise FailedPrecondition if production would miss an index for the query. Needs ``indexes``.
+        """Raise FailedPrecondition if production would lack an index for the query. Needs ``indexes``.
 
         ``search`` is the vector field of a vector search.
         """

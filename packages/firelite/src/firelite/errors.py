@@ -84,8 +84,8 @@ class Unimplemented(FireliteError):
 class DataFileInUse(FireliteError):
     """Another process has the data file open.
 
-    Attributes: ``path`` of the file, ``pid`` of the holder and the ``endpoint`` (``host:port`` or ``unix:PATH``) it
-    serves on. The last two are None if unknown.
+    Attributes: ``path`` of the file, ``pid`` of the holder, and the ``endpoint`` (``host:port`` or ``unix:PATH``) that
+    the holder serves. The last two are None if unknown.
     """
 
     code = "FAILED_PRECONDITION"

@@ -1,4 +1,4 @@
-"""For your tests: a Firestore for each test, in this process or served. Loaded by pytest as a plugin."""
+"""Fixtures for your tests: a Firestore for each test, in this process or served. Loaded by pytest as a plugin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DATA_FILE = "firelite.db"
 SERVED_FILE = "firelite-served.db"
-"""A file apart from DATA_FILE: a test may use both fixtures, and one database opens a file."""
+"""A different file from DATA_FILE: a test may use both fixtures, and a file can be open in only one database."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def firelite_client(tmp_path: Path) -> Iterator[AsyncClient]:
 def firelite_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a server with a data file in ``tmp_path``, also in ``FIRESTORE_EMULATOR_HOST``.
 
-    Official clients that the test or a process started by it makes talk to this server.
+    Official clients in the test, or in a process that it starts, use this server.
     """
     with serving(tmp_path / SERVED_FILE) as endpoint:
         monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", endpoint)
@@ -42,7 +42,7 @@ def firelite_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 @contextmanager
 def serving(path: Path | None = None) -> Generator[str]:
-    """Serve a data file, or memory without one, from a thread; yields the address, ``host:port``.
+    """Serve a data file, or memory without a path, from a thread; yields the address, ``host:port``.
 
     Raises a FireliteError if the file cannot be opened.
     """

@@ -69,7 +69,7 @@ ALTER TABLE agent_conversation_events ADD COLUMN IF NOT EXISTS sequence INTEGER 
 CREATE INDEX IF NOT EXISTS idx_agent_context_expires ON agent_context_state (expires_at) WHERE expires_at IS NOT NULL;
 """,
 )  # fmt: skip
-"""Migration steps in order. Other programs may rely on the first; the second adds our columns."""
+"""Migration steps in order. Other programs may use the tables of the first step; the second step adds our columns."""
 
 _LOCK = 7_203_114
 """Advisory lock of a migration, so that concurrent migrations run each step once."""

@@ -1,7 +1,7 @@
 """A scripted advisor: answers the questions of the node pipeline for the source in this folder, without a network.
 
-Its first translation gets one method wrong, so that the demo also shows a failing test, a bounded fix and the second
-look. ``model.provider: scripted`` and ``model.script: advisor.py:answer`` use it.
+Its first translation gets one method wrong, so that the demo also shows a failing test, a bounded fix and a second
+validation. ``model.provider: scripted`` and ``model.script: advisor.py:answer`` use it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def shelf_create(parameters: dict[str, Any], send: Send) -> Any:
     """Put up a shelf."""
     return send("POST", "/shelves", body={"title": parameters["title"]})
 '''
-"""Right but for one word: the source says DELETE."""
+"""Correct except for one method: the source says DELETE."""
 
 
 def answer(request: Any) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class AttachmentIn(RequestModel):
 
 
 class TaskCreate(RequestModel):
-    """A task to submit. The same objective and context for the same role or agent is the same task."""
+    """A task to submit. The same objective and context for the same role or agent give the same task."""
 
     objective: str = documented(
         "objective in natural language", "Report on this folder", min_length=1, max_length=8_000
@@ -84,7 +84,7 @@ class TaskCreate(RequestModel):
     )
     expected_outcome: str = documented("acceptance criterion", "one page of Markdown", default="", max_length=4_000)
     again: str = documented(
-        "any text; makes a new task of an objective that was already submitted",
+        "any text; creates a new task for an objective that was already submitted",
         "second look",
         default="",
         max_length=100,
@@ -111,12 +111,12 @@ class RetryRequest(RequestModel):
     """Decisions for the retry of a task."""
 
     redo: tuple[str, ...] = documented("uncertain steps to run again", ["skill:send-mail"], default=())
-    skip: tuple[str, ...] = documented("uncertain steps to take as done", [], default=())
-    turns: int = documented("additional turns for the task's model", 4, default=0, ge=0, le=100)
+    skip: tuple[str, ...] = documented("uncertain steps to treat as done", [], default=())
+    turns: int = documented("additional decisions for the task's model", 4, default=0, ge=0, le=100)
 
 
 class AnswersRequest(RequestModel):
-    """Answers to the questions of a blocked task. 409 for a question that is not open any more."""
+    """Answers to the questions of a blocked task. 409 for a question that is no longer open."""
 
     answers: JsonMap = documented("answers by question id", {"1-1": "notes"})
 
@@ -238,9 +238,9 @@ class TaskOut(ResponseModel):
 
 
 class TaskDetail(TaskOut):
-    """A task with the reason why it does not move."""
+    """A task with the reason why it is stuck."""
 
-    why: str = documented("what it waits for and what would move it", "It waits for a scout agent.", default="")
+    why: str = documented("what it waits for and how to continue it", "It waits for a scout agent.", default="")
 
 
 class TaskPage(Page):

@@ -60,7 +60,7 @@ async def list_tasks(
 
 @router.get("/{task_id}", response_model=TaskDetail)
 async def get_task(given: CurrentSession, task_id: InPath) -> Any:
-    """Show one task, and `why` it does not move."""
+    """Show one task, and why it is stuck (`why`)."""
     task = await given.task(task_id)
     why = await given.swarm.explain(task)
     return TaskDetail.model_validate(task).model_copy(update={"why": why})
@@ -76,7 +76,7 @@ async def cancel_task(given: CurrentSession, task_id: InPath, sent: CancelReques
 
 @router.post("/{task_id}/retry", response_model=TaskOut)
 async def retry_task(given: CurrentSession, task_id: InPath, sent: RetryRequest | None = None) -> Any:
-    """Requeue a failed or paused task. An unusable answer of a model is requested again."""
+    """Requeue a failed or paused task. An unusable model answer is requested again."""
     task = await given.task(task_id)
     retry = sent or RetryRequest()
     queued = await given.swarm.retry(task, redo=retry.redo, skip=retry.skip, turns=retry.turns)
@@ -91,7 +91,7 @@ async def answer_task(given: CurrentSession, task_id: InPath, sent: AnswersReque
 
 
 async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
-    """Build the TaskSpec of a request. Raises InvalidInput if it is not valid or does not fit its agent."""
+    """Build the TaskSpec of a request. Raises InvalidInput if it is invalid or does not fit its agent."""
     spec = make_spec(
         objective=sent.objective,
         assigned_to=sent.role or DEFAULT_ROLE,
@@ -113,5 +113,5 @@ async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
         return spec
     agent = await stored_agents.get(given.swarm.parts.store, given.session, sent.agent_id)
     if sent.role not in (None, agent.role):
-        raise InvalidInput(f"agent {agent.agent_id} has the role {agent.role}: leave out role")
+        raise InvalidInput(f"agent {agent.agent_id} has the role {agent.role}: omit role")
     return stored_agents.assign(agent, spec)

@@ -35,15 +35,15 @@ MAX_PAGES = 50
 MAX_TOOLS = 1_000
 MAX_DESCRIPTION_CHARS = 1_500
 MAX_LOG_BYTES = 2_000
-"""Number of last bytes of a server's stderr shown with its failure."""
+"""Maximum bytes from the end of a server's stderr that are shown with its failure."""
 
 _lists: dict[str, tuple[datetime, tuple[types.Tool, ...]]] = {}
-"""Cached lists of tools by server: an agent that calls none of them does not even start the server."""
+"""Cached tool lists by server: if an agent calls none of a server's tools, the server is not started."""
 
 
 @dataclass(slots=True)
 class Connection:
-    """One server. ``keep`` runs concurrently with its user; ``tools`` and tool calls connect on demand."""
+    """One server. ``keep`` runs concurrently with the agent; ``tools`` and tool calls connect on demand."""
 
     name: str
     server: McpServer
@@ -58,7 +58,7 @@ class Connection:
     _put_away: anyio.Event = field(default_factory=anyio.Event)
 
     async def keep(self) -> None:
-        """Hold the connection open whenever it is wanted."""
+        """Connect when requested, and hold the connection open."""
         while True:
             await self._wanted.wait()
             self._ended, self._put_away = anyio.Event(), anyio.Event()
@@ -71,7 +71,7 @@ class Connection:
             self._put_away.set()
 
     async def _hold(self) -> None:
-        """Connect, and hold the connection until it ends. Raises an error with the server's log."""
+        """Connect, and wait until the connection ends. Raises an error with the server's log."""
         with tempfile.TemporaryFile("w+b") as log:
             try:
                 with anyio.CancelScope(deadline=anyio.current_time() + self.config.start_seconds) as scope:
@@ -92,7 +92,7 @@ class Connection:
             tasks.cancel_scope.cancel()
 
     async def _listen(self, client: Client) -> None:
-        """Subscribe to changes: newer servers notify only subscribers."""
+        """Subscribe to changes: newer servers send notifications only to subscribers."""
         offered = client.server_capabilities.tools
         if offered is None or not offered.list_changed:
             return
@@ -102,7 +102,7 @@ class Connection:
                     _lists.pop(identity(self.server), None)
 
     async def _hear(self, message: Any) -> None:
-        """Handle a notification: older servers notify every client."""
+        """Handle a notification: older servers send notifications to every client."""
         if isinstance(message, types.ToolListChangedNotification):
             _lists.pop(identity(self.server), None)
 
@@ -177,7 +177,7 @@ class Connection:
         return tuple(tools[:MAX_TOOLS])
 
     def _tool(self, tool: types.Tool, spellings: Sequence[str]) -> Tool:
-        """Convert a server's tool to ours. *spellings* are those of its name in rules."""
+        """Convert a server's tool to ours. *spellings* are the spellings of its name in rules."""
         hints = tool.annotations if self.server.trust_annotations else None
         reads = hints is not None and hints.read_only_hint is True
         idempotent = reads or (hints is not None and hints.idempotent_hint is True)
@@ -195,7 +195,7 @@ class Connection:
         )
 
     async def call(self, tool: str, idempotent: bool, given: Mapping[str, Any]) -> Any:
-        """Call a tool. A server that died is restarted; the call is repeated only if that is safe."""
+        """Call a tool. A dead server is restarted; the call is repeated only if that is safe."""
         for attempt in (1, 2):
             client = await self.client()
             try:
@@ -255,7 +255,7 @@ async def _over_http(
 
 
 class _Telling(GuardedTransport):
-    """Reports a refused host as a failed connection, which the client can handle."""
+    """Reports a refused host as a failed connection, an error that the client can handle."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request."""
@@ -275,7 +275,7 @@ def _is_forgotten(error: Exception) -> bool:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the one error in nested groups, or the refusal that a failed connection represents."""
+    """Return the innermost error of nested groups, or the refused host behind a failed connection."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     cause: BaseException | None = error

@@ -1,4 +1,4 @@
-"""Results of server tools as a model gets them: text or JSON, and the images and PDFs that providers accept."""
+"""Results of server tools as a model gets them: text or JSON, and images and PDFs that providers accept."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from fireswarm.contracts.skills.tool import ToolAnswer
 from fireswarm.errors import InvalidInput, ToolFailed
 
 MAX_RESULT_BYTES = MAX_PDF_BYTES
-"""All images and PDFs of one result together: a step stores them, as it does the one of `read_file`."""
+"""Maximum size of all images and PDFs of one result together; the limit is the same as for an image of `read_file`."""
 
 
 def value_of_result(result: types.CallToolResult, tool: str) -> Any:
-    """Return a result for the model: the structured content or the text, in a ToolAnswer if it shows something.
+    """Return a result for the model: the structured content or the text, in a ToolAnswer if there are images or PDFs.
 
-    Raises ToolFailed if the server says that the call failed.
+    Raises ToolFailed if the server marks the call as failed.
     """
     gathered = _Parts()
     for block in result.content:
@@ -45,7 +45,7 @@ class _Parts:
     free_bytes: int = MAX_RESULT_BYTES
 
     def take(self, block: types.ContentBlock) -> None:
-        """Add one block of the result; what cannot be shown is described."""
+        """Add one block of the result; a block that cannot be shown is described."""
         match block:
             case types.TextContent():
                 self.texts.append(block.text)
@@ -77,7 +77,7 @@ class _Parts:
             self.texts.append(_describe(name, media_type, data, f": {error}"))
             return
         if len(content) > self.free_bytes:
-            shown = f": one result shows {MAX_RESULT_BYTES:,} bytes of images and PDFs"
+            shown = f": the images and PDFs of one result are limited to {MAX_RESULT_BYTES:,} bytes"
             self.texts.append(_describe(name, media_type, data, shown))
             return
         self.free_bytes -= len(content)

@@ -1,4 +1,7 @@
-"""Input schemas of servers as providers of models accept them: an object without alternatives at the top. Pure."""
+"""Convert servers' input schemas to a form that model providers accept: an object without alternatives at the top.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,26 @@ REFUSED = (*ALTERNATIVES, "allOf", "not", "enum", "const", "$ref")
 """Keywords that a provider refuses at the top of an input schema. Nested ones are accepted."""
 
 MAX_NOTE_CHARS = 2_000
-"""Longest note on the removed keywords; with the description, it is sent with each request of a run."""
+"""Maximum length of the note on removed keywords; it is sent with the description in every request of a run."""
 
 MAX_BRANCHES = 200
-"""Branches that are merged; a schema whose references repeat others may have any number."""
+"""Maximum number of branches that are merged: with references to references, a schema can have any number."""
 
 MAX_DEPTH = 16
-"""Depth of branches within branches that is merged."""
+"""Maximum depth of nested branches that are merged."""
 
 _OPENNESS = ("additionalProperties", "unevaluatedProperties")
-"""Keywords about other properties, which would refuse those of the branches."""
+"""Keywords about other properties; they would refuse the properties of the branches."""
 
 JsonSchema = Mapping[str, Any]
 
 
 def object_schema(schema: JsonSchema) -> tuple[dict[str, Any], str]:
-    """Return *schema* as the schema of an object, and a note for the model on the removed keywords, or "".
+    """Return *schema* as an object schema, and a note for the model on the removed keywords, or "".
 
-    Its properties are those of the schema and of all branches. It requires what every alternative requires, and what
-    any part of an ``allOf`` does. The server validates the input by its own schema.
+    The object has the properties of the schema and of all branches. Required are the properties that every alternative
+    requires, and those that any part of an ``allOf`` requires. The server itself validates the input against its full
+    schema.
     """
     removed = {keyword: schema[keyword] for keyword in REFUSED if keyword in schema}
     if not removed:
@@ -51,13 +55,13 @@ def object_schema(schema: JsonSchema) -> tuple[dict[str, Any], str]:
 
 @dataclass(slots=True)
 class _ObjectShape:
-    """Properties of an object, and the names of those that it requires."""
+    """Properties of an object, and the names of its required properties."""
 
     properties: dict[str, Any] = field(default_factory=dict[str, Any])
     required: dict[str, None] = field(default_factory=dict[str, None])
 
     def add(self, other: _ObjectShape) -> None:
-        """Add the shape of what must match as well."""
+        """Merge a shape that must match in addition."""
         for name, schema in other.properties.items():
             earlier = self.properties.get(name)
             both = isinstance(earlier, dict) and isinstance(schema, dict)
@@ -93,7 +97,7 @@ class _Merge:
         return shape
 
     def _branches(self, listed: object, *, follow: bool = False) -> Iterator[JsonSchema]:
-        """Yield the branches that an object may match; with *follow*, what they refer to."""
+        """Yield the branches that an object may match; with *follow*, also those behind references."""
         if not isinstance(listed, list):
             return
         for branch in cast("list[Any]", listed):
@@ -117,7 +121,7 @@ class _Merge:
 
 
 def _either(shapes: Sequence[_ObjectShape]) -> _ObjectShape:
-    """Return the shape of alternatives: the properties of any, and what all require."""
+    """Return the shape of alternatives: all properties of any of them, and the required ones of all."""
     either = _ObjectShape()
     for name in dict.fromkeys(name for shape in shapes for name in shape.properties):
         schemas: list[Any] = []
@@ -136,7 +140,7 @@ def _allows_object(schema: object) -> bool:
 
 
 def _without_lost_references(value: Any, removed: Sequence[str]) -> Any:
-    """Return a schema in which a reference into a removed keyword allows anything."""
+    """Return a schema in which references into a removed keyword accept any value."""
     if isinstance(value, list):
         return [_without_lost_references(each, removed) for each in cast("list[Any]", value)]
     if not isinstance(value, dict):

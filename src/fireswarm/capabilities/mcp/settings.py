@@ -71,5 +71,5 @@ def expand_variables(values: Mapping[str, str], environment: Mapping[str, str], 
 
 
 def identity(server: McpServer) -> str:
-    """Return the cache key of a list of tools: a server with the same settings has the same tools."""
+    """Return the cache key of a list of tools: servers with the same settings have the same tools."""
     return hashlib.sha256(server.model_dump_json().encode()).hexdigest()

@@ -15,7 +15,7 @@ METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.go
 """Names of cloud metadata services, blocked whatever they resolve to."""
 
 METADATA_ADDRESSES = frozenset({ip_address("168.63.129.16")})
-"""Public by its number, but Azure's host in every virtual machine; the others are link-local or private."""
+"""Azure's metadata address looks public, but exists in every virtual machine; those of other clouds are private."""
 
 _SPECIAL = tuple(
     ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "fec0::/10", "3fff::/20")
@@ -57,14 +57,14 @@ def embedded_ipv4(address: Address) -> list[IPv4Address]:
 
 
 def why_refused(address: Address) -> str:
-    """Return the reason in a word why *address* is blocked, or "" for the public internet."""
+    """Return in a word why *address* is blocked, or "" for the public internet."""
     if reason := _reason(address):
         return reason
     return next((f"{reason} ({each})" for each in embedded_ipv4(address) if (reason := _reason(each))), "")
 
 
 def _reason(address: Address) -> str:
-    """Return the reason why one address is blocked, or "", without looking at embedded addresses."""
+    """Return the reason why one address is blocked, or ""; embedded addresses are not checked."""
     if address.is_unspecified:
         return "unspecified"
     if address.is_loopback:

@@ -70,7 +70,7 @@ def is_binary(media_type: str, start: bytes) -> bool:
 
 
 def known_binary(media_type: str) -> bool:
-    """Return True if the type alone shows that the body need not be read."""
+    """Return True if the type alone shows that the content is binary, so that the body need not be read."""
     return media_type.partition("/")[0] in BINARY_KINDS and media_type not in TEXT_TYPES
 
 

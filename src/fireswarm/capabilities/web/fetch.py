@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the client takes longer to import than everything else here
     import httpx2
 
 TIMED_OUT = "[..more content timed out...]"
-CUT = "[..more content left out...]"
+CUT = "[..more content omitted...]"
 BINARY = "binary content is not supported: only its metadata is available"
 USER_AGENT = f"fireswarm/{__version__}"
 
@@ -71,7 +71,7 @@ class WebFetch:
         as_markdown: bool = False,
         as_text: bool = False,
     ) -> dict[str, Any]:
-        """Fetches a URL of the web. as_markdown or as_text turns a page of HTML into what is easier to read."""
+        """Fetches a URL of the web. as_markdown or as_text converts an HTML page into an easier form."""
         import httpx2
 
         from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
@@ -94,7 +94,7 @@ class WebFetch:
             raise ToolFailed(f"cannot fetch {url}: {error or type(error).__name__}") from error
 
     async def _answer(self, http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-        """Return the first response that is not a redirect, with its body unread."""
+        """Return the first response that is not a redirect; its body is not read yet."""
         seconds = self.config.first_byte_seconds
         for _ in range(self.config.max_redirects + 1):
             try:

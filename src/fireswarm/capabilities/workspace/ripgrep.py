@@ -1,7 +1,7 @@
-"""Find the files that a search has to read, by ripgrep: it is many times faster than reading all of them.
+"""Find the files that a search must read, with ripgrep: it is many times faster than reading all of them.
 
-ripgrep decides on bytes, our search on decoded lines. So it gets a pattern that matches at least as much, and names
-files only: what is shown of them is found, and read, by the search itself.
+ripgrep matches bytes, our search matches decoded lines. ripgrep therefore gets a pattern that matches at least as much,
+and returns only file names; the search itself reads these files and finds the lines.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool =
 
 
 def _nearest(text: str, wanted: str) -> str:
-    """Return the numbered lines of *text* that are most like *wanted*, whatever the case, or "" if none is."""
+    """Return the numbered lines of *text* most similar to *wanted*, ignoring case, or "" if no lines are similar."""
     wanted = wanted[:MAX_COMPARED_CHARS]
     lines = [line[:MAX_LINE_CHARS] for line in lines_of(text)[:MAX_COMPARED_LINES]]
     size = max(1, len(lines_of(wanted)))

@@ -1,4 +1,4 @@
-"""Answers that options give to the questions of a run, and the questions that wait for some."""
+"""Answers to a run's questions from options, and the open questions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTION = "--resume-answer"
 
 @dataclass(slots=True)
 class GivenAnswers:
-    """Answers by the names of their questions, and a message to the model. Each is removed when it was given."""
+    """Answers by the names of their questions, and a message to the model. Each is removed once it is used."""
 
     answers: dict[str, Any]
     message: Steering = field(default_factory=Steering)
@@ -30,7 +30,7 @@ class GivenAnswers:
 
     @classmethod
     def parse(cls, options: Sequence[str], message: str = "") -> GivenAnswers:
-        """Return the answers of options, ``name=value`` each. Raises InvalidInput."""
+        """Parse answers from options, ``name=value`` each. Raises InvalidInput."""
         from fireswarm.cli.shared.options import pairs
 
         if bad := next((answer for answer in options if "=" not in answer), ""):
@@ -45,7 +45,7 @@ class GivenAnswers:
     def watching(self, watching: Watching) -> Watching:
         """Return the callbacks with these answers and the message.
 
-        The message is said to the last answer of the run, or to work that was stopped: what had not ended is not done.
+        The message replies to the last answer of the run, or to stopped work: actions that had not ended are skipped.
         """
         person = watching.ask
 
@@ -65,11 +65,11 @@ class GivenAnswers:
         return replace(watching, ask=asks, next_message=next_message, steering=self.message)
 
     def fault(self, conclusion: Conclusion) -> str:
-        """Return what was wrong with the answers, or ""."""
+        """Return the error in the answers, or ""."""
         if self.refused:
             return "; ".join(self.refused)
         if self.message.text:
-            return f"the message was not said: the run is {conclusion.status}. Say it when that is over."
+            return f"the message was not delivered: the run is {conclusion.status}. Send it when that is resolved."
         if not self.answers:
             return ""
         names = ", ".join(question.name for question in conclusion.questions) or "none"
@@ -85,9 +85,9 @@ def say_waiting(conclusion: Conclusion, run_id: str, console: CleanConsole) -> N
         draw_approval(question, console, always=f"{OPTION} {APPROVAL}=always")
     if approvals:
         hint = (
-            f"Go on in a terminal to be asked (`agent resume {run_id}`), answer with `agent resume {run_id} {OPTION} "
-            f"{APPROVAL}=yes` (always, or no and a reason), add the rule to permissions.allow in agent.yaml, or allow "
-            "all: --yes"
+            f"Continue in a terminal to be asked (`agent resume {run_id}`), answer with `agent resume {run_id} "
+            f"{OPTION} {APPROVAL}=yes` (always, or no and a reason), add the rule to permissions.allow in "
+            f"agent.yaml, or allow all: --yes"
         )
         console.prose(hint)
         return

@@ -12,7 +12,7 @@ ALLOW = "Allow it? y: yes, a: always in this run, n: no, or n and a reason> "
 
 
 async def ask_person(question: Question) -> str | None:
-    """Return the person's answer; None if the input has ended, or for an empty answer to a question."""
+    """Return the person's answer; None at the end of the input, or for an empty answer to a question."""
 
     async def read(prompt: str) -> str | None:
         try:
@@ -26,7 +26,7 @@ async def ask_person(question: Question) -> str | None:
 
 
 async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Question) -> str | None:
-    """Show a question or an action, and *read* the answer behind a prompt; None without one."""
+    """Show a question or an action, and *read* the answer after a prompt; None without an answer."""
     from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.approval_view import draw_approval
 
@@ -49,9 +49,9 @@ async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Questio
 
 
 def decision_of(line: str) -> str:
-    """Return the decision in a line that was typed: yes, always, no with the reason after a colon, or "" for others.
+    """Return the decision in a typed line: yes, always, no with the reason after a colon, or "" for other text.
 
-    A yes with more words may have a condition: it decides nothing.
+    A yes with more words may have a condition, so it is not a decision.
     """
     word, _, rest = line.strip().partition(" ")
     match word.lower().rstrip(":,.!"):

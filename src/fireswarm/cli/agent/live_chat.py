@@ -1,4 +1,4 @@
-"""A chat with a model that calls tools: one run that goes on with every message, also after the chat has ended."""
+"""A chat with a model that calls tools: one run that continues with every message, also after the chat has ended."""
 
 from __future__ import annotations
 
@@ -34,18 +34,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 HELP = (
-    "/cost    tokens and USD of this chat\n"
-    "/skills  the skills that the agent knows\n"
-    "/model   the model\n"
-    "/resume  how to go on with this conversation later\n"
-    "/exit    leave; an empty line or Ctrl+D does the same\n"
-    "Ctrl+C stops the work and keeps what was done. Lines you type while the agent works are sent before its next\n"
-    "answer. A line that ends in a backslash goes on in the next one; several lines that are pasted are one message."
+    "/cost    tokens and USD of this chat\n/skills  the skills that the agent knows\n/model   the model\n/resume  "
+    "how to continue this conversation later\n/exit    leave; an empty line or Ctrl+D does the same\nCtrl+C stops "
+    "the work; finished actions are not lost. Lines you type while the agent works are sent before its "
+    "next\nanswer. A line that ends in a backslash continues on the next line; several pasted lines are one "
+    "message."
 )
 TRUNCATED = "The terminal truncated that line, so it was not sent. Paste it at the prompt."
 
 LONGEST_TYPED = 4_095
-"""Bytes of a line that a terminal keeps until it is read."""
+"""Maximum bytes of a line in a terminal's input buffer."""
 
 COMMANDS = ("/cost", "/exit", "/help", "/model", "/resume", "/skills")
 
@@ -54,7 +52,7 @@ COMMANDS = ("/cost", "/exit", "/help", "/model", "/resume", "/skills")
 class LiveChat:
     """One conversation. ``run_id`` is its run, or "" before the first message.
 
-    ``tell`` prints an answer unless it is on the screen; ``say`` prints a conclusion and returns its exit code.
+    ``tell`` prints an answer that is not on the screen yet; ``say`` prints a conclusion and returns its exit code.
     """
 
     settings: AgentSettings
@@ -96,7 +94,7 @@ class LiveChat:
             return self._hold()
 
     def _hold(self) -> int:
-        opening = f"goes on (run {self.run_id})" if self.run_id else "a new conversation"
+        opening = f"continues (run {self.run_id})" if self.run_id else "a new conversation"
         self.console.print(f"session {self.session}: {opening}. /help lists the commands.", style="dim")
         if self.run_id and not has_ended(self._runs / self.run_id) and not self._waits_for_work():
             return 0
@@ -111,14 +109,15 @@ class LiveChat:
         return INTERRUPTED if self._stopped else 0
 
     def _waits_for_work(self) -> bool:
-        """Ask what follows after work was stopped: a message changes it. Returns False to leave.
+        """Ask how to continue after work was stopped: a message changes the task. Returns False to leave.
 
-        What was typed before does not answer that: it is in the line that the person edits.
+        Earlier input is not taken as the reply: the person gets it as a line to edit.
         """
         self._stopped = False
         self._draft += self.steering.take() + self.reader.take_typed(unfinished=True)
         self.console.print(
-            "Stopped; what was done is kept. Enter goes on with it, a message says how, Ctrl+D leaves.", style="dim"
+            "Stopped; finished actions are not lost. Enter continues, a message changes the task, Ctrl+D leaves.",
+            style="dim",
         )
         message = anyio.run(self._until_sigterm, self._read_message)
         if message:
@@ -126,7 +125,7 @@ class LiveChat:
         return message is not None
 
     def _begin(self) -> AgentTask | None:
-        """Return the task of the run; its first message begins a new one. None if the person says nothing."""
+        """Return the task of the run; its first message begins a new one. Returns None if the person enters nothing."""
         if self.run_id:
             return replace(AgentTask.of_run(self._runs / self.run_id), yes=self.yes)
         message = anyio.run(self._until_sigterm, self._next_message)
@@ -165,9 +164,9 @@ class LiveChat:
             self.watching.on_event(event)
 
     async def ask(self, question: Question) -> str | None:
-        """Ask the person a question of the run. A command is carried out first; None to leave, or after Ctrl+C.
+        """Ask the person a question of the run. A typed command is run first; returns None to leave, or after Ctrl+C.
 
-        What was typed before the question does not answer it: it is said to the model later.
+        Input from before the question is not taken as the answer: the model gets it later.
         """
         self.steering.look()
         self._draft += self.reader.take_typed(unfinished=True)
@@ -228,7 +227,7 @@ class LiveChat:
                 return message if word else ""
 
     def _take_typed(self) -> str:
-        """Return what was typed during the work; commands are carried out, and /exit at the end."""
+        """Return the input typed during the work; commands in it are run, /exit at the end."""
         lines, kept = self.reader.take_typed().split("\n"), list[str]()
         while lines and not lines[-1].strip():
             lines.pop()
@@ -249,7 +248,7 @@ class LiveChat:
             self.console.print(reason, style="yellow")
             return ""
         self.reader.keep(message)
-        self.console.print("The model is told this before its next answer.", style="dim")
+        self.console.print("The model gets this before its next answer.", style="dim")
         return message
 
     @staticmethod

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the settings import pydantic, which --help does not need
 
 app = typer.Typer(
     name="agent",
-    help="Run a stand-alone agent: it selects a skill for the task, reads what it needs of it, and acts.",
+    help="Run a stand-alone agent: it selects a skill for the task, reads the necessary parts of it, and acts.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -57,7 +57,7 @@ DebugLlm = Annotated[
 ]
 Stream = Annotated[str | None, typer.Option("--stream", metavar="true|false", help="Stream the model's text.")]
 Yes = Annotated[
-    bool, typer.Option("--yes", help="Allow without a question all commands, writes and skills that no rule denies.")
+    bool, typer.Option("--yes", help="Allow all commands, writes and skills that no rule denies, without asking.")
 ]
 Answers = Annotated[
     list[str] | None, typer.Option("--resume-answer", help="name=value for a question of the run; repeatable.")
@@ -100,7 +100,9 @@ def run(
     stream: Stream = None,
     max_turns: Turns = None,
     yes: Yes = False,
-    go_on: Annotated[bool, typer.Option("--continue", help="Say the task to the newest run, which goes on.")] = False,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="Send the task as a message to the newest run, which continues.")
+    ] = False,
     answer: Answers = None,
     events: Events = False,
     as_json: AsJson = False,
@@ -139,7 +141,7 @@ def resume(
     skills_dir: SkillsDir = None,
     answer: Answers = None,
     message: Annotated[
-        str, typer.Option("--message", help="What to say to the run's answer, or to the work in which it was stopped.")
+        str, typer.Option("--message", help="Message to the run: a reply to its answer, or to stopped work.")
     ] = "",
     profile: Profile = None,
     provider: ProviderOption = None,
@@ -150,9 +152,9 @@ def resume(
     events: Events = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a run that was interrupted, waits for an answer, or has ended.
+    """Continue a run that was interrupted, waits for an answer, or has ended.
 
-    What it has done already is not done again. It uses the model that it was begun with, unless an option names one.
+    Finished actions are not repeated. The run keeps its model unless an option names another one.
     """
     from fireswarm.cli.agent import run
     from fireswarm.cli.agent.model_of_run import ModelOptions
@@ -213,9 +215,9 @@ def trust(
         typer.Argument(help="Settings files; default: agent.yaml and swarm.yaml of this folder.", show_default=False),
     ] = None,
 ) -> None:
-    """Trust a folder's settings files as they are now: they may start programs and name servers.
+    """Trust a folder's settings files with their current content: they may start programs and name servers.
 
-    After a change of a file, it has to be trusted again.
+    A file must be trusted again after each change.
     """
     from fireswarm.settings.trust import TrustedFiles
 
@@ -224,7 +226,7 @@ def trust(
         raise InvalidInput("this folder has neither agent.yaml nor swarm.yaml: name the file to trust")
     for file in chosen:
         TrustedFiles(home_folder()).add(file)
-        typer.echo(f"trusted {file} as it is now")
+        typer.echo(f"trusted {file} with its current content")
 
 
 @config.command("init")
@@ -270,7 +272,7 @@ def _loader(
     max_turns: int | None,
     debug_llm: str | None = None,
 ) -> Callable[[dict[str, Any]], AgentSettings]:
-    """Return a function that loads the settings file and applies the options that were given, and further values."""
+    """Return a function that loads the settings file and applies the given options, and further values."""
     from fireswarm.settings import load_found_settings
 
     given: Mapping[str, Any] = {
@@ -283,7 +285,10 @@ def _loader(
 
 
 def _runs(config_file: Path | None) -> Path:
-    """Return the folder of the runs. It does not depend on the model, whose settings may lack an option."""
+    """Return the folder of the runs.
+
+    It does not depend on the model, so that it works without a complete model configuration.
+    """
     neutral = {"model.provider": "anthropic", "model.name": ""}
     return Path.cwd() / _loader(config_file, None, None, None)(neutral).logging.jsonl_dir
 

@@ -1,4 +1,4 @@
-"""The model that a run of the agent was begun with: it is kept in the run's folder, and used when the run goes on."""
+"""The model of a run: stored in the run's folder, and used when the run is resumed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ModelOptions:
     def keep(self, folder: Path, settings: AgentSettings) -> None:
         """Write the model of a new run into its folder.
 
-        If an option of the person chose a script or an account, the file is trusted as that option is.
+        If an option chose a script or an account, the file is trusted like the option.
         """
         model = settings.model
         script = _absolute(model.script) if model.script and model.provider == "scripted" else None
@@ -49,13 +49,13 @@ class ModelOptions:
         file = folder / MODEL_FILE
         file.write_text(json.dumps(content) + "\n", encoding="utf-8")
         if self != ModelOptions() and guarded_keys({"model": content}):
-            with contextlib.suppress(OSError):  # without a home, the options have to be given again
+            with contextlib.suppress(OSError):  # without a home folder, the options must be given again
                 TrustedFiles(home_folder()).add(file)
 
     def settings_for(self, folder: Path, load: Callable[[dict[str, Any]], AgentSettings]) -> AgentSettings:
-        """Return the settings with the model that the run in *folder* was begun with; *load* applies values to them.
+        """Return the settings with the model of the run in *folder*; *load* applies values to them.
 
-        An option wins. Raises ConfigError if the file is damaged, names a script that has gone, or is not trusted.
+        An option overrides it. Raises ConfigError if the file is damaged, names a missing script, or is not trusted.
         """
         file = folder / MODEL_FILE
         if self.provider or self.script or not file.is_file():
@@ -65,10 +65,10 @@ class ModelOptions:
         settings = load(values | {name: value for name, value in self.values().items() if value is not None})
         if guarded_keys({"model": kept}) and not _is_trusted(file, digest, kept, load):
             flags = " ".join(f"--{name} {kept[name]}" for name in ("provider", "script") if kept.get(name))
-            raise ConfigError(f"{file} names a model that you did not choose here: if you want it, add {flags}")
+            raise ConfigError(f"{file} names a model that you did not choose here: to use it, add {flags}")
         script = kept.get("script")
         if script and not (path := Path(_split(script)[0])).is_file():
-            raise ConfigError(f"the script {path} of run {folder.name} has gone: give another with --script")
+            raise ConfigError(f"the script {path} of run {folder.name} is missing: give another with --script")
         return settings
 
 
@@ -79,14 +79,14 @@ def _read(file: Path) -> tuple[dict[str, str], str]:
         fields: Any = json.loads(content)
         found = {name: fields[name] for name in FIELDS if fields.get(name) is not None}
         if not all(isinstance(value, str) for value in found.values()):
-            raise ValueError("its values must be texts")
+            raise ValueError("its values must be strings")
     except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise ConfigError(f"{file} cannot be read ({error}): name the model with --provider and --model") from error
     return cast("dict[str, str]", found), digest_of(content)
 
 
 def _is_trusted(file: Path, digest: str, kept: dict[str, str], load: Callable[[dict[str, Any]], AgentSettings]) -> bool:
-    """Return True if the person chose the model by an option, or in settings that are still the same."""
+    """Return True if the person chose the model by an option, or in settings that have not changed."""
     if os.environ.get(VARIABLE) or TrustedFiles(home_folder()).has(file, digest):
         return True
     try:

@@ -37,17 +37,17 @@ def replay_run(settings: AgentSettings, run_id: str, *, event_stream: bool, as_j
 
 
 def _how_to_go_on(events: Sequence[EventRecord], run_id: str) -> str:
-    """Return what to say of a run that has not come to its end, or ""."""
+    """Return the hint for a run that has not ended, or ""."""
     last = events[-1] if events else None
     if last is None or last.event_type not in (EventType.RUN_FINISHED, EventType.RUN_FAILED):
-        why = "has no end: it is in progress, or its process was killed"
+        why = "has not ended: it is in progress, or its process was killed"
     elif last.payload.get("mode") == ConclusionStatus.WAITING.value:
         why = "waits for an answer"
     elif last.payload.get("mode") == ConclusionStatus.BLOCKED.value:
         why = "is blocked"
     else:
         return ""
-    return f"This run {why}. Go on with `agent resume {run_id}`."
+    return f"This run {why}. Continue with `agent resume {run_id}`."
 
 
 def _answer_of(last: Sequence[EventRecord], console: Console) -> None:

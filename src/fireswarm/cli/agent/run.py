@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
 WAITING = 3
-"""Exit code of a run that goes on later: it needs an answer, or its provider asks for a pause."""
+"""Exit code of a run that can be resumed later: it needs an answer, or its provider requests a pause."""
 
 
 def task_of(
@@ -74,9 +74,9 @@ def run_once(
     events: bool = False,
     options: ModelOptions | None = None,
 ) -> int:
-    """Run one task, or go on with the run *resume*; returns the exit code.
+    """Run one task, or continue the run *resume*; returns the exit code.
 
-    *message* is said to the answer of that run; *answers* are ``name=value`` for its questions. *options* chose the
+    *message* replies to the answer of that run; *answers* are ``name=value`` for its questions. *options* chose the
     model of a new run.
     """
     screen = Screen(Watching()) if as_json else _screen(settings, events=events)
@@ -112,7 +112,7 @@ def go_on(
     yes: bool = False,
     events: bool = False,
 ) -> int:
-    """Go on with an earlier run in its folder; returns the exit code. Raises NotFound and InvalidInput."""
+    """Continue an earlier run in its folder; returns the exit code. Raises NotFound and InvalidInput."""
     folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
     task = AgentTask.of_run(folder)
     task = replace(task, yes=yes)
@@ -181,15 +181,15 @@ class Screen:
     view: RunView | None = None
 
     def shows(self, conclusion: Conclusion) -> bool:
-        """Return True if the answer is on standard output already."""
+        """Return True if the answer is already on standard output."""
         answer = self.view.answer if self.view is not None and sys.stdout.isatty() else ""
         return bool(conclusion.answer) and answer == conclusion.answer.strip()
 
 
 def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
-    """Return the compact view on a terminal; lines of events elsewhere, and on request.
+    """Return the compact view on a terminal; otherwise, and on request, lines of events.
 
-    In a pipe, standard output has the answer only, and the terminal shows the view by standard error.
+    In a pipe, standard output has only the answer, and the terminal shows the view on standard error.
     """
     from fireswarm.cli.shared.console import make_console
     from fireswarm.cli.watch.event_line import EventPrinter
@@ -215,14 +215,14 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
         sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
     elif conclusion.status is ConclusionStatus.BLOCKED:
         sys.stderr.write(f"blocked ({conclusion.reason}): {conclusion.answer}\n")
-        sys.stderr.write(f"Go on after that with `agent resume {log.run_id}`.\n")
+        sys.stderr.write(f"Continue after that with `agent resume {log.run_id}`.\n")
     elif conclusion.status is ConclusionStatus.WAITING:
         say_waiting(conclusion, log.run_id, console)
     elif conclusion.answer and not shown:
         from fireswarm.cli.watch.answer import print_answer
 
         print_answer(conclusion.answer, console)
-    further = console if sys.stdout.isatty() else make_console(stderr=True)  # a pipe gets the answer only
+    further = console if sys.stdout.isatty() else make_console(stderr=True)  # a pipe gets only the answer
     for output in conclusion.outputs:
         for artifact in output.artifacts:
             if artifact.uri:
@@ -233,7 +233,7 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
 
 
 def _place_of(uri: str) -> str:
-    """Return the path that a URI of a file names, or another URI as it is."""
+    """Return the path of a file URI; any other URI is returned unchanged."""
     return unquote(uri.removeprefix("file://")) if uri.startswith("file://") else uri
 
 

@@ -19,7 +19,7 @@ DEMO_OBJECTIVE = (
     "Report on this folder: what is in it, what changed, and which files are most likely to cause trouble next"
 )
 DEMO_LEASE_SECONDS = 20.0
-"""Short, so recovery from a killed process is visible during the demo."""
+"""Short, so that recovery from a killed process is visible during the demo."""
 
 
 def demo(
@@ -37,7 +37,9 @@ def demo(
     """Run a demo: start the store and all five roles, submit one objective, and show its report."""
     if recorded:
         if think or objective != DEMO_OBJECTIVE or path != Path():
-            raise InvalidInput("--recorded has its own folder and objective, and calls no model: leave the others out")
+            raise InvalidInput(
+                "--recorded has its own folder and objective, and calls no model: omit the other options"
+            )
         raise typer.Exit(run_recorded())
     folder = path.resolve()
     if not folder.is_dir():

@@ -24,7 +24,7 @@ All else is real: role processes, leases, delegated tasks, files that are read a
 
 
 def run_recorded() -> int:
-    """Run the demo in a temporary folder, which stays; returns the exit code."""
+    """Run the demo in a temporary folder, which is not removed; returns the exit code."""
     sample = packaged_path("samples") / "rounding"
     root = Path(tempfile.mkdtemp(prefix="fireswarm-recorded-"))
     project = root / "project"
@@ -40,9 +40,8 @@ def run_recorded() -> int:
     console.print("the change:", style="bold")
     _print_change(sample / "project" / "prices.py", project / "prices.py")
     console.print(
-        f"\nLook at the folder: {project}\n"
-        f"List its tasks: swarm tasks --root {root}\n"
-        "With a key, the same roles work by your model: swarm demo --think",
+        f"\nInspect the folder: {project}\nList its tasks: swarm tasks --root {root}\nWith a key, the same roles "
+        f"use your model: swarm demo --think",
         soft_wrap=True,
         markup=False,
     )

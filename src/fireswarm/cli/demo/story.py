@@ -1,4 +1,4 @@
-"""Tell what the roles of an objective do, each thing once: who says what, calls, and hands work to whom."""
+"""Print what the roles of an objective do, without repetitions: their texts, calls and delegated tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_SAID_CHARS = 400
 
 
 class Story:
-    """Prints the events of all runs of an objective. A run that goes on repeats its events, which are left out."""
+    """Prints the events of all runs of an objective. A resumed run repeats its events, which are skipped."""
 
     def __init__(self, console: Console) -> None:
         """Print to *console*."""
@@ -26,7 +26,7 @@ class Story:
         self._speaking = ""
 
     def print(self, run: Mapping[str, Any], events: Sequence[Event], *, last: int | None = None) -> None:
-        """Print what is new in *events*; *last* is not used, since a demo is told from its beginning."""
+        """Print the new *events*; *last* is not used, since a demo shows all events."""
         task, role = str(run.get("task_id")), str(run.get("role"))
         for event in events:
             kind, payload = str(event.get("type")), dict(event.get("payload") or {})
@@ -51,7 +51,7 @@ class Story:
     def _show_call(self, role: str, payload: Mapping[str, Any]) -> None:
         name, argument, result, style = call_of(payload)
         if name == "delegate":
-            result = ""  # it waits; the other role begins next
+            result = ""  # it waits; the other role starts next
         self._take_the_word(role)
         print_call(self._console, name, argument, result, style)
 
@@ -62,7 +62,7 @@ class Story:
             self._console.print(Text(f"{verb}{clip(first, MAX_SAID_CHARS)}", style))
 
     def _take_the_word(self, role: str) -> None:
-        """Print the role's name where another one spoke before."""
+        """Print the role's name when another role was printed before."""
         if role != self._speaking:
             self._speaking = role
             self._console.print()

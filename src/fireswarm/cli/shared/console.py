@@ -1,4 +1,4 @@
-"""Consoles whose output holds no control characters but our own: texts come from strangers, and terminals obey them."""
+"""Consoles whose output has no foreign control characters: texts may come from strangers, and terminals obey them."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ class CleanConsole(Console):
     """Prints every text without escape sequences, control characters and changes of direction."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of *renderable*; a table or text of any depth passes here."""
+        """Yield the segments of *renderable*, including nested tables and texts."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else sanitize(text), style, control)
 
     def prose(self, text: str, style: str = "") -> None:
-        """Print sentences: a terminal wraps them between words, a file gets each in one line."""
+        """Print sentences: a terminal wraps them between words, a file gets each on one line."""
         self.print(text, style=style, soft_wrap=not self.is_terminal)
 
 
 def make_console(*, stderr: bool = False) -> CleanConsole:
     """Return a console for standard output, or for standard error.
 
-    It parses no markup and no names of emoji: ``[bold]`` in a task's text is text. Styles are given by ``Text``.
+    It parses no markup and no names of emoji: ``[bold]`` in a task is plain text. Styles are given by ``Text``.
     """
     return CleanConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 _UNSAFE_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that JSON may hold as they are, but that a terminal obeys or cannot print."""
+"""Characters that are valid in JSON but that a terminal obeys or cannot print."""
 
 
 def json_text(value: Any, default: Callable[[Any], Any] | None = None) -> str:

@@ -12,7 +12,7 @@ from fireswarm.redaction import environment_redactor
 
 @contextlib.contextmanager
 def report_errors(*more: type[Exception]) -> Generator[None]:
-    """Turn a known error, or one in a group, into a message and an exit code; of an OSError, one that names a file."""
+    """Convert a known error, or one in a group, to a message and an exit code; an OSError must name a file."""
     try:
         yield
     except* (FireswarmError, *more) as group:

@@ -21,7 +21,7 @@ from fireswarm.settings import Settings
 from fireswarm.swarm.worker.supervisor import Supervisor
 
 RECENT_SECONDS = 3_600
-"""Older heartbeats are not read to find a running fleet."""
+"""Maximum age of heartbeats that are read to find a running fleet."""
 
 
 def _session_option(settings: Settings) -> list[str]:
@@ -30,7 +30,7 @@ def _session_option(settings: Settings) -> list[str]:
 
 
 def bound_to(session: str | None) -> dict[str, Any]:
-    """Return the setting that binds a worker to the session that was named."""
+    """Return the setting that binds a worker to the named session."""
     return {} if session is None else {"worker.sessions": [session]}
 
 
@@ -66,8 +66,9 @@ async def refuse_second_fleet(settings: Settings) -> None:
     if alive:
         roles = ", ".join(sorted({status.role for status in alive}))
         raise InvalidInput(
-            f"a fleet works on this folder already: {count_noun(len(alive), 'agent')} ({roles}; `swarm agents` lists "
-            "them). It does what you submit. To start more role processes: --join, or --roles or --replicas"
+            f"a fleet already works on this folder: {count_noun(len(alive), 'agent')} ({roles}; `swarm agents` "
+            f"lists them). It executes the tasks that you submit. To start more role processes, use --join, or "
+            f"--roles or --replicas"
         )
 
 
@@ -78,7 +79,7 @@ def _is_running(status: AgentStatus) -> bool:
 
 @contextlib.asynccontextmanager
 async def stop_signal() -> AsyncGenerator[anyio.Event]:
-    """Yield an event that is set by SIGINT or SIGTERM; signals are handled from the first line of the block on."""
+    """Yield an event that is set by SIGINT or SIGTERM, which are handled for the whole block."""
     stop = anyio.Event()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:

@@ -65,7 +65,7 @@ def list_skills(skills_dir: Sequence[Path] | None, program: str, *, as_json: boo
     table("skills", ["skill", "version", "kind", "description"], rows, none="no skills: add skills/NAME/SKILL.md")
     if catalog.for_swarms:
         names = ", ".join(sorted(catalog.for_swarms))
-        console.print(f"not offered, since only a swarm can run them: {names}", markup=False, soft_wrap=True)
+        console.print(f"not listed, since only a swarm can run them: {names}", markup=False, soft_wrap=True)
     for path, reason in (*catalog.left_out, *catalog.warned):
         console.print(f"{path}: {reason}", markup=False, soft_wrap=True)
 

@@ -28,24 +28,28 @@ CapabilityUses = Annotated[
 Deadline = Annotated[
     datetime | None, typer.Option("--deadline", help="UTC time after which an unfinished task is blocked.")
 ]
-Again = Annotated[str, typer.Option("--again", help="Any text; makes a new task of an objective already submitted.")]
+Again = Annotated[
+    str, typer.Option("--again", help="Any text; creates a new task for an objective that was already submitted.")
+]
 ConstraintPairs = Annotated[
     list[str] | None,
-    typer.Option("--constraint", help="read_only, demo_safe or timeout_seconds=N; holds for all tasks below it too."),
+    typer.Option("--constraint", help="read_only, demo_safe or timeout_seconds=N; also applies to all tasks below it."),
 ]
 Attached = Annotated[list[str] | None, typer.Option("--attach", help="Input file, or URI of one; repeatable.")]
 BestEffort = Annotated[
     bool,
-    typer.Option("--best-effort", help="Without a model, report what there is, if the code cannot answer it."),
+    typer.Option(
+        "--best-effort", help="Without a model, report what is available even if it does not answer the objective."
+    ),
 ]
-Expected = Annotated[str, typer.Option("--expect", help="Expected outcome, by which the result is judged.")]
+Expected = Annotated[str, typer.Option("--expect", help="Expected outcome, used to judge the result.")]
 OnChildFailure = Annotated[
-    ChildFailure, typer.Option("--on-child-failure", help="When a task below is given up: plan again, wait, or fail.")
+    ChildFailure, typer.Option("--on-child-failure", help="If a task below is given up: plan again, wait, or fail.")
 ]
 
 
 def parse_constraints(given: list[str] | None) -> Constraints:
-    """Parse ``--constraint``: a name alone is true. Raises InvalidInput for an unknown name."""
+    """Parse ``--constraint``: a name alone means true. Raises InvalidInput for an unknown name."""
     values = pairs([item if "=" in item else f"{item}=true" for item in given or ()], "--constraint")
     if unknown := sorted(values.keys() - Constraints.model_fields.keys()):
         raise InvalidInput(f"--constraint {unknown[0]}: known are {', '.join(Constraints.model_fields)}")

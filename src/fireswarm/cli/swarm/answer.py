@@ -27,7 +27,8 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 
 QuestionId = Annotated[
-    str, typer.Option("--question", help="Id of the request, as `swarm show` prints it; it is refused if it has gone.")
+    str,
+    typer.Option("--question", help="Id of the request from `swarm show`; rejected if the request is no longer open."),
 ]
 
 
@@ -41,7 +42,8 @@ def answer(
 ) -> None:
     """Answer the open questions of a blocked task, by name or id. The task is queued again immediately.
 
-    `swarm show` prints the ids. An answer by id counts for that question only: it is refused if the task has gone on.
+    `swarm show` prints the ids. An answer by id is valid only for that question: it is rejected if the task has
+    continued.
     """
     answers = pairs(values, "VALUES")
 
@@ -52,7 +54,10 @@ def answer(
 
 
 def fit_choices(questions: Iterable[Question], answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *answers* with the choices that they name, whatever the case. Others, and decisions, stay as they are."""
+    """Return *answers* with choices in the spelling of the question, ignoring case.
+
+    Other answers and decisions are not changed.
+    """
     asked = {key: question for question in questions for key in (question.name, question.key)}
     fitted = dict(answers)
     for key, value in answers.items():
@@ -76,9 +81,9 @@ def approve(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Allow the action that a task asks for. Its run goes on there.
+    """Allow the action that a task asks for. Its run then continues.
 
-    Without --question, the action is shown first, and you are asked.
+    Without --question, the action is shown first, and you must confirm.
     """
 
     async def act(swarm: Swarm, task: Task) -> Task:
@@ -92,13 +97,13 @@ def approve(
 def deny(
     task_id: TaskId,
     question: QuestionId = "",
-    reason: Annotated[str, typer.Option("--reason", help="Reason, told to the model.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Reason, passed to the model.")] = "",
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Refuse the action that a task asks for. A model is told and goes on; a task without a model ends."""
+    """Refuse the action that a task asks for. A model gets the refusal and continues; a task without a model ends."""
 
     async def act(swarm: Swarm, task: Task) -> Task:
         return await swarm.deny(task, question, reason=reason)
@@ -109,7 +114,7 @@ def deny(
 async def _confirm(asked: Question) -> None:
     """Show the action and ask at the terminal. Raises InvalidInput without a terminal, and Exit after a no."""
     if not sys.stdin.isatty():
-        raise InvalidInput(f"look at the request with `swarm show`, then give its id: --question {asked.key}")
+        raise InvalidInput(f"inspect the request with `swarm show`, then give its id: --question {asked.key}")
     draw_approval(asked)
     if not await anyio.to_thread.run_sync(typer.confirm, "Allow it?", False):
         raise typer.Exit(1)

@@ -62,7 +62,7 @@ def api(
 def _say(address: str, settings: Settings, made: str | None) -> None:
     console.print(f"API on {address}/v1, session {settings.session}; Ctrl-C stops it", soft_wrap=True, markup=False)
     if made is not None:
-        console.print(f"token, shown this once: {made}", soft_wrap=True, markup=False)
+        console.print(f"token, shown only once: {made}", soft_wrap=True, markup=False)
 
 
 async def _serve(settings: Settings, access: Access, listening: socket, made: str | None) -> None:
@@ -93,16 +93,17 @@ def _access(host: str, file: Path | None, audience: str | None, accounts: Sequen
     token = read_token(os.environ.get(TOKEN_VARIABLE, ""), file)
     if bool(audience) != bool(accounts):
         raise ConfigError(
-            "--google-audience and --google-account belong together: anyone can get a Google token for any audience. "
-            f"Name the accounts, or '{ANYONE}' if a service in front of this API, such as Cloud Run, checks them"
+            f"--google-audience and --google-account belong together: anyone can get a Google token for any "
+            f"audience. Name the accounts, or use '{ANYONE}' if a service in front of this API, such as Cloud Run, "
+            f"checks them"
         )
     google = GoogleTokens(audience, frozenset(each.strip().lower() for each in accounts)) if audience else None
     if token is not None or google is not None:
         return Access(token, google), None
     if not is_loopback(host):
         raise ConfigError(
-            f"--host {host} is open to others, so the API does not start without authentication: set {TOKEN_VARIABLE}, "
-            "give --token-file, or --google-audience with --google-account"
+            f"--host {host} can be reached from other machines, so the API does not start without authentication: "
+            f"set {TOKEN_VARIABLE}, give --token-file, or --google-audience with --google-account"
         )
     made = new_token()
     return Access(made), made

@@ -35,7 +35,7 @@ def migrate(root: Root = Path()) -> None:
             await contexts.close()
 
     steps = run_async(main)
-    console.print(f"made {count_noun(steps, 'step')}" if steps else "nothing to do: the tables are up to date")
+    console.print(f"created {count_noun(steps, 'step')}" if steps else "nothing to do: the tables are up to date")
 
 
 @app.command()
@@ -47,7 +47,7 @@ def prune(
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Remove ended conversations whose retention time is over."""
+    """Remove conversations that have expired."""
 
     async def main() -> int:
         async with Swarm.open(settings=settings_for(root, store, project)) as swarm:

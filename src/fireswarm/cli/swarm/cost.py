@@ -13,7 +13,10 @@ COLUMNS = ("calls", "uncached in", "cached in", "tokens out", "thinking", "USD",
 
 
 def _cells(total: Total) -> tuple[str, ...]:
-    """Return the cells of a row: calls, tokens, cost and unpriced calls. Tokens written to the cache are uncached."""
+    """Return the cells of a row: calls, tokens, cost and unpriced calls.
+
+    Tokens written to the cache count as uncached.
+    """
     count = total.counts
     uncached = count["input_tokens"] + count["cache_write_tokens"]
     tokens = (uncached, count["cached_tokens"], count["output_tokens"], count["thinking_tokens"])

@@ -53,7 +53,7 @@ EXTRAS = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Result of one check. ``ok`` None: a note, not a failure."""
+    """Result of one check. ``ok`` is None for a note, which is not a failure."""
 
     what: str
     ok: bool | None
@@ -129,7 +129,7 @@ def _data(settings: Settings) -> list[Finding]:
 
 
 def _capabilities(card: RoleCard) -> list[Finding]:
-    """Check that the role's capabilities work here, together with those it offers to plans."""
+    """Check that the role's capabilities work here, together with those that it offers to plans."""
     from fireswarm.capabilities import registry_for
 
     own = {use.id for use in card.capabilities}
@@ -144,7 +144,7 @@ def _capabilities(card: RoleCard) -> list[Finding]:
 
 
 def _plugins() -> list[Finding]:
-    """Name the capabilities of installed packages and of the swarm's folder that cannot be loaded."""
+    """List capabilities of installed packages and of the swarm's folder that cannot be loaded."""
     from fireswarm.capabilities import registry
 
     return [Finding("plugin", False, f"{place} left out: {why}") for place, why in registry().left_out]
@@ -164,13 +164,13 @@ def _model(settings: Settings) -> Finding:
     try:
         access = describe_access(settings, os.environ)
     except MissingApiKey as error:
-        return Finding("model", None, f"roles use no model instead of {name}: {error}")
+        return Finding("model", None, f"roles do not use the model {name}: {error}")
     except FireswarmError as error:
         return Finding("model", False, f"{name}: {error}")
     limits = limits_of(model.model_name)
     notes = [f"{name}, {access}"]
     if limits.window == UNKNOWN.window and model.max_context_tokens is None:
-        notes.append(f"window not known, {limits.window:,} tokens are used: set model.max_context_tokens")
+        notes.append(f"unknown context window, {limits.window:,} tokens are assumed: set model.max_context_tokens")
     if Meter(settings.budget, model.model_name).price is None:
         notes.append(f"no known price: set budget.prices.{model.model_name}")
     return Finding("model", True, "; ".join(notes))
@@ -220,13 +220,13 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
 
 
 async def _stalls(swarm: Swarm) -> list[Finding]:
-    """List tasks that no agent will touch, with what to do."""
+    """List tasks that no agent will process, with what to do."""
     stalls = await swarm.stalls()
     if not stalls:
-        return [Finding("tasks", True, "every task can be read and has a role that works on it")]
+        return [Finding("tasks", True, "every task is readable and has a role that can execute it")]
     findings = [Finding("tasks", None, f"{stall.path}: {stall.reason}") for stall in stalls[:MAX_STALLS]]
     if len(stalls) > MAX_STALLS:
-        findings.append(Finding("tasks", None, f"{len(stalls) - MAX_STALLS} more tasks do not move"))
+        findings.append(Finding("tasks", None, f"{len(stalls) - MAX_STALLS} more tasks are stalled"))
     return findings
 
 

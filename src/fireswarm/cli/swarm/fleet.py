@@ -69,13 +69,11 @@ def up(
             "--port",
             min=0,
             max=65535,
-            help="Serve the embedded store on this port of loopback, to every local user; 0 picks a free one. "
-            "Default: on a socket that only you can connect to.",
+            help="Serve the embedded store on this loopback port, for every local user; 0 picks a free one. Default: a "
+            "socket that only you can connect to.",
         ),
     ] = None,
-    join: Annotated[
-        bool, typer.Option("--join", help="Start a further fleet where one works on the same store already.")
-    ] = False,
+    join: Annotated[bool, typer.Option("--join", help="Start another fleet on a store that already has one.")] = False,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -83,8 +81,8 @@ def up(
 ) -> None:
     """Run the fleet on this machine until interrupted; uses the embedded store by default.
 
-    With --session, it works only on tasks of that session; without, on tasks of every session. If a fleet works on the
-    embedded store of this folder already, --join, --roles or --replicas is needed to start more role processes.
+    With --session, it executes only tasks of that session; without, tasks of every session. If a fleet already works on
+    the embedded store of this folder, --join, --roles or --replicas is needed to start more role processes.
     """
     from fireswarm.swarm.opening.open_parts import load_swarm, serving
 
@@ -116,7 +114,7 @@ def up(
 
 
 def _say_how_open(uri: str, port: int | None) -> None:
-    """Print a warning if the wanted port is not used, or if every local user can connect."""
+    """Print a warning if the requested port is not used, or if every local user can connect."""
     if port is None:
         return
     if not uri.endswith(f":{port or uri.rpartition(':')[2]}") or uri.startswith("firelite://unix:"):
@@ -141,7 +139,7 @@ def role(
 ) -> None:
     """Run one role process, as on Cloud Run. SIGTERM drains within seven seconds.
 
-    With --session, it works only on tasks of that session; without, on tasks of every session.
+    With --session, it executes only tasks of that session; without, tasks of every session.
     """
     from fireswarm.swarm.opening.open_parts import new_agent_id, open_parts
 
@@ -175,7 +173,7 @@ def _stop_with_parent(stop: anyio.Event, parent: int) -> None:
         if starter is not None:  # this process is a copy of its fork server
             starter.join()
         with contextlib.suppress(psutil.NoSuchProcess):
-            if os.getppid() == parent:  # else it has ended already
+            if os.getppid() == parent:  # the parent has already ended
                 psutil.Process(parent).wait()
         with contextlib.suppress(RuntimeError):  # the event loop has ended already
             from_thread.run_sync(stop.set, token=loop)

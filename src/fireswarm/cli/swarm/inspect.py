@@ -209,7 +209,7 @@ def print_memory(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _value_of(fact: Mapping[str, Any]) -> str:
-    """Return the text of the first of a memory document's contents, which may be 0 or False."""
+    """Return the first content of a memory document as text; it may be 0 or False."""
     found = (fact.get(name) for name in ("value", "text", "message"))
     return next((str(value) for value in found if value is not None and value != ""), "")
 

@@ -80,6 +80,6 @@ class _CleanFormatter(logging.Formatter):
 
 
 def main() -> None:
-    """Entry point: known errors are one line on standard error, with exit code 1."""
+    """Entry point: a known error is one line on standard error, with exit code 1."""
     with report_errors(FireliteError, OSError):
         app()

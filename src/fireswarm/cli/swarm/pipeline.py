@@ -41,7 +41,7 @@ def demo(
     shipped = packaged_path("skills") / "node-pipeline" / "references" / "demo"
     place = (source or shipped / "Linkshelf.node.ts").resolve()
     if not place.exists():
-        raise InvalidInput(f"there is no {source}: name the file or folder of a node's source")
+        raise InvalidInput(f"{source} does not exist: name the file or folder of a node's source")
     overrides: dict[str, Any] = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto"}
     if source is None:
         overrides |= {"model.provider": "scripted", "model.script": str(shipped / ADVISOR)}
@@ -110,6 +110,6 @@ def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise InvalidInput(f"there is no {path}: copy a run's artifacts with `swarm artifacts TASK`") from error
+        raise InvalidInput(f"{path} does not exist: copy a run's artifacts with `swarm artifacts TASK`") from error
     except ValueError as error:
         raise InvalidInput(f"{path} is not valid JSON: {error}") from error

@@ -147,7 +147,7 @@ def _places(**named: Path | None) -> dict[str, str]:
 
 
 def _best_effort(wanted: bool) -> dict[str, bool]:
-    """Return the context of ``--best-effort``. It is part of the key, so the objective becomes another task."""
+    """Return the context of ``--best-effort``. It is part of the task's key, so the objective becomes another task."""
     return {"best_effort": True} if wanted else {}
 
 
@@ -159,7 +159,7 @@ def _skill(named: str | None, pipeline: str | None) -> str | None:
         raise InvalidInput("--skill and --pipeline exclude each other: a pipeline chooses the skills of its steps")
     if not (packaged_path("skills") / f"{pipeline}-pipeline").is_dir():
         known = sorted(path.name.removesuffix("-pipeline") for path in packaged_path("skills").glob("*-pipeline"))
-        raise InvalidInput(f"there is no pipeline {pipeline!r}; there is {', '.join(known)}")
+        raise InvalidInput(f"unknown pipeline {pipeline!r}; known: {', '.join(known)}")
     return f"{pipeline}-pipeline"
 
 
@@ -177,7 +177,7 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
 
 
 async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
-    """Print a hint on standard error if no recent heartbeat is from a running agent of the role."""
+    """Print a hint on standard error if no agent of the role is running, judged by recent heartbeats."""
     if not await swarm.parts.heartbeats.lives(role):
         errors.print(f"no {role} agent is running: start all roles with `swarm up`", style="yellow")
 
@@ -254,7 +254,7 @@ def watch(
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Follow an objective and its events until it ends or cannot move; exit code 1 unless all tasks are done."""
+    """Follow an objective and its events until it ends or is stuck; exit code 1 unless all tasks are done."""
     one_of(level, "--level", SEVERITY)
 
     async def main() -> bool:
@@ -287,13 +287,13 @@ def cancel(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a task; its work stops within two seconds. The tasks below it go on, unless --tree is given."""
+    """Cancel a task; its work stops within two seconds. The tasks below it continue, unless --tree is given."""
 
     async def act(swarm: Swarm, task: Task) -> list[str]:
         canceled = await swarm.cancel(task, reason, tree=tree)
         below = () if tree else (await swarm.get(task)).children
         if below:
-            hint = f"the {len(below)} below it go on: `swarm cancel {short(task.task_id)} --tree` cancels them"
+            hint = f"the {len(below)} below it continue: `swarm cancel {short(task.task_id)} --tree` cancels them"
             errors.prose(hint, style="yellow")
         return canceled
 
@@ -303,14 +303,14 @@ def cancel(
 def retry(
     task_id: TaskId,
     redo: Annotated[list[str] | None, typer.Option("--redo", help="Run this uncertain step again; repeatable.")] = None,
-    skip: Annotated[list[str] | None, typer.Option("--skip", help="Take this uncertain step as done.")] = None,
-    turns: Annotated[int, typer.Option("--turns", min=0, max=100, help="Additional turns for its model.")] = 0,
+    skip: Annotated[list[str] | None, typer.Option("--skip", help="Treat this uncertain step as done.")] = None,
+    turns: Annotated[int, typer.Option("--turns", min=0, max=100, help="Additional decisions for its model.")] = 0,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Requeue a failed or paused task. An unusable answer of a model is requested again."""
+    """Requeue a failed or paused task. An unusable model answer is requested again."""
 
     async def act(swarm: Swarm, task: Task) -> Task:
         return await swarm.retry(task, redo=redo or (), skip=skip or (), turns=turns)

@@ -1,4 +1,4 @@
-"""Print the answer of a task whole: as Markdown on a terminal, as plain text elsewhere."""
+"""Print the full answer of a task: as Markdown on a terminal, as plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AnswerMarkdown(Markdown):
 
 
 async def read_answer(swarm: Swarm, task: Task) -> str:
-    """Return the task's answer: its answer artifacts, else the summary of its result, or "" without a result."""
+    """Return the task's answer: its answer artifacts, or else the summary of its result; "" without a result."""
     if task.result is None:
         return ""
     texts = [await _text_of(swarm, artifact) for artifact in task.result.artifacts if artifact.type == ANSWER]
@@ -45,7 +45,7 @@ async def read_answer(swarm: Swarm, task: Task) -> str:
 
 
 def print_answer(text: str, console: Console | None = None) -> None:
-    """Print *text* whole. Links show their address, so that no text hides where it leads."""
+    """Print the full *text*. Links show their address, so that a text cannot hide the target."""
     console = console or standard_output
     if not text:
         return
@@ -56,14 +56,17 @@ def print_answer(text: str, console: Console | None = None) -> None:
 
 
 def markdown_of(text: str) -> Markdown:
-    """Return *text* as Markdown in which HTML is text, which rich would leave out, and links show their address."""
+    """Return *text* as Markdown with visible link addresses and with HTML as text, which rich would drop."""
     drawn = AnswerMarkdown("", hyperlinks=False)
     drawn.parsed = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).parse(text)
     return drawn
 
 
 async def _text_of(swarm: Swarm, artifact: Artifact) -> str:
-    """Return the text of an answer. A long one is a JSON string in the blob store; "" if it cannot be read."""
+    """Return the text of an answer.
+
+    A long answer is a JSON string in the blob store; returns "" if it is unreadable.
+    """
     value: Any = artifact.value
     if artifact.uri is not None and artifact.mime == STORED_VALUE:
         try:

@@ -1,4 +1,4 @@
-"""Print a run's events as they come, one line per event. The events come from the log, which holds no secrets."""
+"""Print a run's events as they arrive, one line per event. The events come from the log, which has no secrets."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FAULTS = frozenset({EventType.LLM_REQUEST_FAILED, EventType.RUN_FAILED})
 STYLES = {0: "dim", 1: "", 2: "yellow", 3: "red"}
 
 NARROW = 110
-"""A terminal of fewer columns has room for the details only if a line has fewer columns."""
+"""Minimum terminal width for a full event; narrower terminals get fewer columns."""
 
 Payload = Mapping[str, Any]
 
 
 class EventPrinter:
-    """Prints events of at least *level*. A model's text is shown dimmed as it comes."""
+    """Prints events of at least *level*. A model's text is shown dimmed while it arrives."""
 
     def __init__(self, console: Console, level: str = "info", *, of_one_run: bool = True) -> None:
         """Print to *console*, the events of one run or of several."""
@@ -76,7 +76,7 @@ class EventPrinter:
 
 
 def is_narrow(console: Console) -> bool:
-    """Return True for a terminal that has no room for all columns of an event; a file gets them all."""
+    """Return True for a terminal that is too narrow for all columns of an event; a file gets all columns."""
     return console.is_terminal and console.width < NARROW
 
 

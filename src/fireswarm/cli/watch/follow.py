@@ -1,7 +1,7 @@
 """Print the events of an objective's runs as they happen, for ``swarm watch`` and ``swarm show``.
 
-A short run keeps its events on its document, a long one on pages of its ``journal``. Both only grow, so the number of
-printed events identifies the new ones.
+A short run stores its events on its document, a long one on pages of its ``journal``. Both are append-only, so the
+number of printed events identifies the new ones.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RunEventPrinter:
         self._printer = EventPrinter(console, level, of_one_run=False)
 
     def print(self, run: Mapping[str, Any], events: Sequence[Event], *, last: int | None = None) -> None:
-        """Print *events* of *run*. With *last*, print only that many, after the number of omitted ones."""
+        """Print *events* of *run*. With *last*, print the number of omitted events and then only that many."""
         events = [event for event in events if severity(event) >= SEVERITY[self._level]]
         left = len(events) - last if last is not None else 0
         if left > 0:
@@ -74,12 +74,12 @@ class RunEventPrinter:
         self._printer.event(record)
 
     def _journal(self, run: Mapping[str, Any], kind: str, event: Event, payload: Mapping[str, Any]) -> None:
-        """Print an event of the journal, which a run without a model has as well."""
+        """Print an event of the journal, which also exists for a run without a model."""
         style = {0: "dim", 3: "red"}.get(severity(event), "")
         step = _step_of(payload)
         detail = step or str(payload.get("skill", ""))
         said = brief(str(payload.get("error") or payload.get("reason") or ""))
-        if why := payload.get("without_model"):  # agents printed the rest of the text at start
+        if why := payload.get("without_model"):  # the rest of the text is printed by agents at their start
             said = f"by its code, {str(why).partition(',')[0]}"
         line = Text()
         line.append(f"{event['ts']:%H:%M:%S} {short(str(run.get('task_id')))} ", "dim")
@@ -103,7 +103,7 @@ class PrintsEvents(Protocol):
 
 
 class RunPrinter:
-    """Follows the runs of one objective: prints events, and knows the text that models are writing."""
+    """Follows the runs of one objective: prints events, and has the text that models are writing."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class RunPrinter:
 
 
 def severity(event: Event) -> int:
-    """Return the severity of an event: 0 is shown at level debug only, 3 is a fault."""
+    """Return the severity of an event: 0 is shown only at level debug, 3 is an error."""
     kind = str(event.get("type"))
     if kind in FAILED:
         return SEVERITY["error"]
@@ -178,7 +178,7 @@ def severity(event: Event) -> int:
 
 
 def brief(text: str) -> str:
-    """Return a short form of the reason why an objective was refused, which is printed whole once; or the text."""
+    """Return a short form of the reason for a refused objective, since its full text is printed once; or *text*."""
     return text.partition(";")[0] if text.startswith(NEEDS_MODEL) else text
 
 
@@ -188,7 +188,7 @@ def _step_of(payload: Mapping[str, Any]) -> str:
 
 
 def tail(words: str) -> str:
-    """Return the end of a model's text, on one line; of an unfinished decision, the sentence it is writing."""
+    """Return the end of a model's text, on one line; for an unfinished decision, its current sentence."""
     sentences = _SAID.findall(words)
     said = _ESCAPED.sub(lambda found: " " if found[1] in "nrt" else found[1], sentences[-1]) if sentences else words
     line = " ".join(said.split())

@@ -23,7 +23,7 @@ OPENED = frozenset(
     {".csv", ".diff", ".gif", ".jpeg", ".jpg", ".json", ".jsonl", ".log", ".md",
      ".patch", ".pdf", ".png", ".svg", ".tsv", ".txt", ".webp", ".yaml", ".yml"}
 )  # fmt: skip
-"""Suffixes of the files that are opened. A desktop may run others, such as ``.desktop`` files and scripts."""
+"""Suffixes of the files that are opened. A desktop may execute other types, such as ``.desktop`` files and scripts."""
 
 
 def open_artifact(
@@ -52,14 +52,14 @@ def open_artifact(
 
 
 def _opener() -> str | None:
-    """Return the desktop's opener; None without one, such as in a terminal of another machine."""
+    """Return the desktop's opener; None if there is none, such as in a remote terminal."""
     if sys.platform == "darwin":
         return shutil.which("open")
     return shutil.which("xdg-open") if {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys() else None
 
 
 def _local_file(blobs: Blobs, artifact: Artifact) -> Path | None:
-    """Return the artifact's file if it is on this machine and no encoded value."""
+    """Return the artifact's file if it is on this machine and not an encoded value."""
     if artifact.uri is None or artifact.mime == STORED_VALUE:
         return None
     located = blobs.locate(artifact.uri)

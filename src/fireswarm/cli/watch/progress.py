@@ -25,7 +25,7 @@ SHOWN_TASKS = 24
 SHOWN_SPEAKING = 4
 _WAITS_FOR_OTHERS = (StatusReason.DELEGATING, StatusReason.DEPENDENCIES)
 GRID_CHARS = 200
-"""Length of a summary in the final table. The answer is printed whole below it."""
+"""Maximum length of a summary in the final table. The full answer is printed below it."""
 
 
 def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -> RenderableType:
@@ -44,14 +44,14 @@ def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -
             Text(clip(brief(task.summary), 60), no_wrap=True, overflow="ellipsis"),
         )
     said = [
-        Text.assemble((f"{short(task_id)} {role} says ", "magenta"), (words, "dim"))
+        Text.assemble((f"{short(task_id)} {role} writes ", "magenta"), (words, "dim"))
         for task_id, role, words in speaking[:SHOWN_SPEAKING]
     ]
     return Group(line, grid, *said)
 
 
 async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrinter | None = None) -> list[Task]:
-    """Show an objective until it ends or cannot move. Returns its final tasks. *runs* prints its events."""
+    """Show an objective until it ends or is stuck. Returns its final tasks. *runs* prints its events."""
     tasks: list[Task] = []
     with Live(console=console, refresh_per_second=REFRESH_PER_SECOND, transient=True) as screen:
 
@@ -78,7 +78,7 @@ async def report(
 ) -> TaskStatus:
     """Print how an objective ended: tasks, runs, handoffs and report. Returns DONE if all tasks are done.
 
-    *of_whole_fleet*: the agents worked for this objective only, so that all that they were billed belongs to it.
+    With *of_whole_fleet*, the agents worked only on this objective, so that all their billed operations belong to it.
     """
     grid = Table(title="tasks", title_justify="left", header_style="bold")
     for column in ("task", "step", "role", "status", "runs"):
@@ -120,7 +120,7 @@ async def _usage_of_all(swarm: Swarm, root: Task) -> Counter[str]:
 
 
 async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task]) -> None:
-    """Print why each task stopped that waits for no other, with the command that moves it, and the objective's end."""
+    """Print why tasks stopped that wait for no other task, with the command to continue, and the objective's end."""
     for task in tasks:
         if task.status is not TaskStatus.BLOCKED or task.status_reason in _WAITS_FOR_OTHERS:
             continue
@@ -129,4 +129,4 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
         console.prose(f"{short(task.task_id)} {task.assigned_to}:{said}")
         console.prose(why, style="yellow")
     word = (root.status_reason.value if root.status_reason else root.status.value).replace("_", " ")
-    console.prose(f"the objective stopped ({word}); `swarm show {short(root.task_id)}` shows all", style="yellow")
+    console.prose(f"the objective stopped ({word}); `swarm show {short(root.task_id)}` shows details", style="yellow")

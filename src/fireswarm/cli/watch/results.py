@@ -1,4 +1,4 @@
-"""Print what an objective has made: the paths of its files, and a short list or summary itself."""
+"""Print the results of an objective: the paths of its files, and the content of a short list or summary."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError
 
 SHOWN = ("checklist", "keyword_list", "content_summary")
-"""Types of artifacts in Markdown that are printed themselves: they are the answer."""
+"""Types of Markdown artifacts whose content is printed, since they are the answer."""
 
 MAIN = ("report", *SHOWN, "keyword_hits", "chart")
-"""Types of artifacts whose paths are printed, whichever task made them, the most complete first."""
+"""Types of artifacts whose paths are printed for every task, the most complete first."""
 
 STEPS = frozenset({"pipeline_file", "inventory", ANSWER})
-"""Types that the objective's own task may carry, but which are not for reading."""
+"""Types of artifacts that the objective's own task may have, but that are not for reading."""
 
 MAX_LINES = 40
 MAX_PATHS = 20
 
 
 async def print_results(swarm: Swarm, root: Task, tasks: Sequence[Task]) -> None:
-    """Print the lists of the objective *root*, then the paths of its files. *tasks* are all of the objective."""
+    """Print the lists of the objective *root*, then the paths of its files. *tasks* are all tasks of the objective."""
     files = {artifact.uri: artifact for artifact in _main_files(root, tasks) if artifact.uri is not None}
     ordered = sorted(files.values(), key=lambda artifact: _rank(artifact.type))
     for artifact in ordered:
@@ -54,7 +54,7 @@ def _rank(kind: str) -> int:
 
 
 async def _print_content(swarm: Swarm, artifact: Artifact) -> None:
-    """Print the beginning of a text; nothing if it cannot be read."""
+    """Print the beginning of a text; print nothing if it is unreadable."""
     try:
         lines = (await swarm.parts.blobs.get(artifact.uri or "")).decode("utf-8", "replace").splitlines()
     except FireswarmError:

@@ -1,4 +1,4 @@
-"""Show a run of the agent on a terminal: the model's text as Markdown, and one line for each thing that it did."""
+"""Show a run of the agent on a terminal: the model's text as Markdown, and one line for each action."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FENCE = "```"
 MAX_ARGUMENT_CHARS = 200
 MAX_RESULT_CHARS = 300
 _ARGUMENTS = ("command", "path", "pattern", "query", "name", "question", "objective", "skill", "url", "id")
-"""Inputs that say the most about a call, the first of them that it has."""
+"""Inputs that describe a call best, in order of preference."""
 
 MAX_LINES = 40
 MAX_PASSAGE_LINES = 6
@@ -28,7 +28,7 @@ _STATES = ("command_output", "stop_command")
 
 
 class RunView:
-    """Prints text by paragraph as it comes, and calls with the first line of their results."""
+    """Prints text by paragraph as it arrives, and calls with the first line of their results."""
 
     def __init__(self, console: Console) -> None:
         """Print to *console*."""
@@ -38,11 +38,11 @@ class RunView:
 
     @property
     def answer(self) -> str:
-        """The text of the last turn: at the end of a run, its answer."""
+        """The text of the last decision: at the end of a run, its answer."""
         return self._answer.strip()
 
     def words(self, text: str) -> None:
-        """Take a piece of the model's text, and print the paragraphs that are complete."""
+        """Add a piece of the model's text, and print the complete paragraphs."""
         self._answer += text
         self._pending += text
         while (end := _end_of_paragraph(self._pending)) >= 0:
@@ -50,7 +50,7 @@ class RunView:
             self._pending = self._pending[end:].lstrip("\n")
 
     def event(self, record: EventRecord) -> None:
-        """Print what an event says to a person."""
+        """Print an event for a person."""
         kind, payload = record.event_type, record.payload
         match kind:
             case EventType.LLM_RESPONSE_RECEIVED:
@@ -64,7 +64,7 @@ class RunView:
             case EventType.LLM_RETRY_SCHEDULED:
                 self._print_line("wait", f"{payload.get('pause_seconds')} s for the provider", "", "yellow")
             case EventType.LLM_REQUEST_FAILED:
-                self._end_text()  # an answer that broke off; the next attempt begins a new one
+                self._end_text()  # an interrupted answer; the next attempt starts a new one
                 self._print_line("error", str(payload.get("error")), "", "yellow")
             case EventType.SIGNAL_RECEIVED:
                 self._end_text()
@@ -79,7 +79,7 @@ class RunView:
                 return
 
     def _end_text(self) -> None:
-        """Print the last paragraph, which has no end."""
+        """Print the last paragraph, which may be incomplete."""
         self._print_text(self._pending)
         self._pending = ""
 
@@ -96,9 +96,9 @@ class RunView:
 
 
 def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Return what a ``skill_step_executed`` event says: the tool, its main input, its result, and a style.
+    """Return the content of a ``skill_step_executed`` event: the tool, its main input, its result, and a style.
 
-    The result is a line, but a list of what is to be done and the passage nearest to an edit have several.
+    The result is one line, except for a to-do list and the passage nearest to an edit.
     """
     params: Mapping[str, Any] = payload.get("params") or {}
     name = str(params.get("tool") or payload.get("type"))
@@ -120,7 +120,7 @@ def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _result_of(name: str, told: str, *, failed: bool) -> str:
-    """Return what a person has to know of an output."""
+    """Return the important part of an output for a person."""
     if name == "todo" and not failed:
         return told
     lines = [line.strip() for line in told.splitlines() if any(map(str.isalnum, line))]
@@ -146,7 +146,7 @@ def print_call(console: Console, name: str, argument: str, result: str, style: s
 
 
 def _end_of_paragraph(text: str) -> int:
-    """Return the position after the first complete paragraph of *text*, or -1; a block of code is one."""
+    """Return the position after the first complete paragraph of *text*, or -1; a code block is one paragraph."""
     position = 0
     while (end := text.find("\n\n", position)) >= 0:
         if text[:end].count(FENCE) % 2 == 0:
@@ -156,7 +156,7 @@ def _end_of_paragraph(text: str) -> int:
 
 
 def _input_of(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the input of a call; events hold that of a tool as a text."""
+    """Return the input of a call; events store a tool's input as a string."""
     given = params.get("input")
     if isinstance(given, str):
         try:

@@ -1,4 +1,4 @@
-"""``swarm show``: one task with its graph, runs and events, and the reason why it does not move."""
+"""``swarm show``: one task with its graph, runs and events, and the reason why it is stuck."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SHOWN_RUNS = 10
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Data of one task's output, with the present URIs of its artifacts.
+    """Data for the output of one task, with the current URIs of its artifacts.
 
-    ``events`` are those of its last run, journal pages included.
+    ``events`` are the events of its last run, journal pages included.
     """
 
     task: Task

@@ -25,7 +25,7 @@ class StopReason(StrEnum):
 class TokenUsage(Contract):
     """Tokens of one call as the provider bills them.
 
-    ``input_tokens`` are those billed at full price; ``cached_tokens`` were read from the provider's cache,
+    ``input_tokens`` are billed at full price; ``cached_tokens`` were read from the provider's cache,
     ``cache_write_tokens`` written to it. ``output_tokens`` include ``thinking_tokens``.
     """
 
@@ -47,13 +47,13 @@ class TokenUsage(Contract):
 
 
 OWN_ID = "call-"
-"""Beginning of an id that we gave to a call, since its provider gave none, or another model made it."""
+"""Prefix of our id for a call without an id from its provider, or from another model."""
 
 
 class ToolCall(Contract):
-    """A model's call of a tool. ``fault`` is the reason why its input cannot be used, or "".
+    """A model's call of a tool. ``fault`` is the reason why its input is unusable, or "".
 
-    ``redacted``: a part of the input was replaced, because it looks like a secret.
+    ``redacted`` is True if a part of the input was replaced because it looks like a secret.
     """
 
     id: str
@@ -63,12 +63,12 @@ class ToolCall(Contract):
     redacted: bool = False
 
     def with_clean_input(self, cleaned: JsonObject) -> ToolCall:
-        """Return the call with an input from which secrets were removed."""
+        """Return the call with the input *cleaned*, without secrets."""
         return self.model_copy(update={"input": cleaned, "redacted": self.redacted or cleaned != self.input})
 
 
 class ToolOutput(Contract):
-    """The result of a tool call. ``call_id`` and ``name`` are those of the call."""
+    """The result of a tool call. ``call_id`` and ``name`` refer to the call."""
 
     call_id: str
     name: str
@@ -79,7 +79,7 @@ class ToolOutput(Contract):
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as a model sees it. ``parameters`` is the JSON Schema of its input, sent as it is."""
+    """A tool in the form that a model gets. ``parameters`` is the JSON Schema of its input, sent unchanged."""
 
     name: str
     description: str
@@ -88,10 +88,11 @@ class ToolSpec:
 
 @dataclass(slots=True)
 class ChatMessage:
-    """One message. ``wire`` caches the form that a provider's adapter converted it to.
+    """One message. ``wire`` caches the message in the format of a provider's adapter.
 
-    A user's message begins with the ``outputs`` of the calls in the message before. ``content`` is an answer exactly as
-    its provider gave it, and is sent back unchanged; one of another model has none, and is sent as text and ``calls``.
+    A user's message begins with the ``outputs`` of the calls in the previous message. ``content`` is an answer exactly
+    as its provider sent it, and is sent back unchanged; an answer of another model has no ``content`` and is sent as
+    text and ``calls``.
     """
 
     role: Literal["user", "assistant"]
@@ -107,7 +108,7 @@ class ChatRequest:
     """One call. ``schema`` requests JSON that matches it; with ``native`` the provider enforces the schema.
 
     With ``tools``, the model may call them, unless ``may_call`` is false. ``answers`` counts the answers of the
-    conversation so far, also those that a summary has replaced; ``for_summary`` marks the request for one.
+    conversation so far, including those that a summary has replaced; ``for_summary`` marks a request for a summary.
     """
 
     system: str
@@ -138,7 +139,7 @@ class ChatRequest:
 
 
 class ChatResponse(Contract):
-    """One answer: its text, stop reason and usage; the tool calls in it, and its ``content`` as the provider gave it.
+    """One answer: its text, stop reason and usage; its tool calls, and its original ``content`` from the provider.
 
     ``content`` is empty for an answer to a request without tools.
     """

@@ -1,4 +1,4 @@
-"""A model's decision in one turn, the results of its actions, and the allocation of the prompt's tokens."""
+"""A model's decision, the results of its actions, and the allocation of the prompt's tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ActionStep(Contract):
 
 
 class ModelDecision(Contract):
-    """One turn's decision: the selected skill, the reason, the material to disclose, and the actions in order."""
+    """One decision: the selected skill, the reason, the material to disclose, and the actions in order."""
 
     selected_skill: str = ""
     reasoning_summary: str = ""
@@ -42,9 +42,9 @@ class ModelDecision(Contract):
 
 
 class StepStatus(StrEnum):
-    """Result of a step. A ``refused`` step was never started: a constraint or allowed-tools forbids it.
+    """Result of a step. A ``refused`` step was never started: a constraint or the allowed tools forbid it.
 
-    An ``interrupted`` step was running when its process ended: it is not known if it took effect.
+    An ``interrupted`` step was running when its process ended: it is unknown if it took effect.
     """
 
     OK = "ok"
@@ -55,7 +55,7 @@ class StepStatus(StrEnum):
 
 
 class StepExecutionResult(Contract):
-    """The result of a step as shown to the model and the journal: bounded, sanitized, without secrets.
+    """The result of a step for the model and the journal: bounded, sanitized, without secrets.
 
     ``media`` are images and documents that a tool shows.
     """
@@ -70,7 +70,7 @@ class StepExecutionResult(Contract):
 
 
 class TokenBudget(Contract):
-    """Allocation of one prompt's tokens. ``components`` are in a fixed order; ``trimmed`` lists what was cut."""
+    """Allocation of one prompt's tokens. ``components`` are in a fixed order; ``trimmed`` lists the removed parts."""
 
     max_context_tokens: int
     response_headroom_tokens: int

@@ -1,7 +1,8 @@
-"""Parts of a model's answer, as they can be stored and sent back. Pure.
+"""Parts of a model's answer, in a form that can be stored and sent back. Pure.
 
-A model may write what no document holds: half of a surrogate pair, an integer of more than 64 bits, or maps nested
-without end. Such an answer is complete and paid for, so it is kept, and the model is told what is wrong with its call.
+A model may write values that documents cannot hold: half of a surrogate pair, an integer of more than 64 bits, or
+deeply nested maps. Such an answer is complete and paid for, so it is stored, and the model gets the reason why its call
+is invalid.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def call_of(call_id: str, name: str, given: object) -> ToolCall:
-    """Return a call with its input, or with the reason why that cannot be used."""
+    """Return a call with its input, or with the reason why the input is unusable."""
     if not isinstance(given, dict):
         return ToolCall(id=call_id, name=name, fault="the input must be a JSON object")
     repaired: dict[str, Any] = without_surrogates(cast("dict[str, Any]", given))
@@ -31,7 +32,7 @@ def call_of(call_id: str, name: str, given: object) -> ToolCall:
 
 
 def storable(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
-    """Return a JSON value with what cannot be stored replaced: by text, in the same place."""
+    """Return a JSON value in which text replaces every part that cannot be stored."""
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, dict):
@@ -45,7 +46,7 @@ def storable(value: Any, depth: int = MAX_JSON_DEPTH) -> Any:
 
 
 def without_surrogates(value: Any, depth: int = 2 * MAX_JSON_DEPTH) -> Any:
-    """Return a JSON value with replacement characters for lone surrogates; what is nested deeper stays."""
+    """Return a JSON value with replacement characters for lone surrogates; deeper nested parts are unchanged."""
     if isinstance(value, str):
         return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
     if isinstance(value, dict) and depth:

@@ -1,7 +1,7 @@
-"""The answer of a turn for a caller of a skill.
+"""The result of a turn for a caller of a skill.
 
-``AgentResponse`` and ``SkillResult`` are equivalent for two readers: a caller of a skill, and the task that a skill
-works on. A skill may return either.
+``AgentResponse`` and ``SkillResult`` have the same content for two readers: a caller of a skill, and the task on which
+a skill works. A skill may return either.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AgentResponse(Contract):
         if self.state is TaskState.INPUT_REQUIRED and self.input_request is None:
             raise ValueError("input_required needs an input_request that names the missing inputs")
         if self.state is TaskState.DELEGATING and not self.tasks:
-            raise ValueError("delegating needs tasks to hand over")
+            raise ValueError("delegating needs at least one task")
         return self
 
 

@@ -21,8 +21,8 @@ MAX_FILE_CHARS = 200_000
 class ExecutionMode(StrEnum):
     """Value of ``metadata.execution_mode`` of a skill.
 
-    ``deterministic``: no model, the same output for the same input. ``hybrid``: code first, a model where the input
-    is ambiguous. ``advisor_only``: it takes a model's advice, which is checked before anything is done with it.
+    ``deterministic``: no model, the same output for the same input. ``hybrid``: code first, a model where the input is
+    ambiguous. ``advisor_only``: it uses a model's advice, which is checked first.
     """
 
     DETERMINISTIC = "deterministic"
@@ -57,9 +57,9 @@ class AdviceRequest(Contract):
     def _is_bounded(self) -> AdviceRequest:
         size = sum(len(piece.text) for piece in self.material)
         if size > MAX_MATERIAL_CHARS:
-            raise ValueError(f"the material has {size:,} characters; {MAX_MATERIAL_CHARS:,} are allowed")
+            raise ValueError(f"the material has {size:,} characters; at most {MAX_MATERIAL_CHARS:,} are allowed")
         if self.kind is not AdviceKind.SCHEMA and not self.scope:
-            raise ValueError("advice that is code needs a scope: the paths it may change")
+            raise ValueError("advice with code needs a scope: the paths that it may change")
         return self
 
 
@@ -127,7 +127,7 @@ ADVICE: dict[AdviceKind, type[Contract]] = {
     AdviceKind.CODE: CodeAdvice,
     AdviceKind.PATCH: PatchAdvice,
 }
-"""Model class of the content of each kind."""
+"""Model class for the content of each kind."""
 
 
 _TEXT = {"type": "string"}
@@ -146,7 +146,7 @@ _FILES = {"type": "array", "items": _exactly(path=_TEXT, content=_TEXT)}
 
 
 def advice_schema(kind: AdviceKind) -> dict[str, Any]:
-    """Return the JSON Schema of the content of *kind*, in the subset that all providers can enforce where possible."""
+    """Return the JSON Schema of the content of *kind*, if possible in the subset that all providers can enforce."""
     match kind:
         case AdviceKind.CODE:
             return _exactly(files=_FILES, notes=_TEXT)

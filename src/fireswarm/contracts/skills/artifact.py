@@ -9,13 +9,13 @@ from pydantic import Field
 from fireswarm.contracts.base import Contract, Json
 
 WORKDIR_URI = "workdir:"
-"""Scheme of an artifact that is a file in the skill's workdir, until it is published."""
+"""Scheme of the URI of an artifact that is a file in the skill's workdir, until it is published."""
 
 OUTPUT_FOLDER = "outputs"
-"""Folder in a skill's workdir whose files become artifacts, also if the skill does not name them."""
+"""Folder in a skill's workdir whose files become artifacts, even if the skill does not list them."""
 
 OUTPUT_VARIABLE = "OUTPUT_DIR"
-"""Environment variable of commands and skills that names their output folder."""
+"""Environment variable with the output folder of a command or skill."""
 
 STORED_VALUE = "application/vnd.fireswarm.value+json"
 """Mime type of an artifact whose value was too large for a document and is in the blob store."""
@@ -57,7 +57,7 @@ class Attachment(Contract):
 
 
 Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
-"""A probability-like number between 0 and 1."""
+"""A number between 0 and 1, like a probability."""
 
 
 class MediaBlock(Contract):

@@ -35,8 +35,8 @@ class CapabilityInfo(Contract):
 class CapabilityUse(Contract):
     """One capability of an agent, role or task; an id alone means default settings.
 
-    ``config`` is validated by the capability's schema. ``prefix`` is prepended to the names of its tools, for the case
-    that two capabilities have tools of the same name.
+    ``config`` is validated by the capability's schema. ``prefix`` is prepended to the names of its tools, in case two
+    capabilities have tools with the same name.
     """
 
     id: CapabilityId
@@ -50,4 +50,4 @@ class CapabilityUse(Contract):
 
 
 DEFAULT_CAPABILITIES = (CapabilityUse(id="workspace"),)
-"""Capabilities of an agent or role that names none: it may read the folder its task is about."""
+"""Capabilities of an agent or role that lists none: it may read the folder of its task."""

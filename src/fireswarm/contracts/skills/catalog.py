@@ -8,7 +8,7 @@ from fireswarm.contracts.base import Contract
 
 
 class SkillMetadata(Contract):
-    """Stage 0 of a skill, from its frontmatter; ``references_index`` lists files relative to its folder."""
+    """Disclosure stage 0 of a skill, from its frontmatter; ``references_index`` lists files relative to its folder."""
 
     name: str
     description: str

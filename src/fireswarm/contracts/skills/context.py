@@ -23,9 +23,9 @@ class ConversationState(Stored):
     """The main record of a conversation.
 
     ``version`` is incremented by every change and compared by compare-and-set. ``resume_key`` signs resume tokens.
-    ``holder`` is the run whose turn is in progress, in a context shared by tasks. ``summary_task`` is the task that
-    writes a better summary; the next turn uses its result. ``event_count`` is the sequence number of the last event.
-    ``expires_at`` is set when the conversation ends.
+    ``holder`` is the run whose turn is in progress, in a conversation shared by tasks. ``summary_task`` is the task
+    that writes a better summary; the next turn uses its result. ``event_count`` is the sequence number of the last
+    event. ``expires_at`` is set when the conversation ends.
     """
 
     context_id: str
@@ -80,10 +80,10 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationChange:
-    """A change of a conversation; fields that are None stay unchanged.
+    """A change of a conversation; fields with the value None are not changed.
 
     ``expected_version`` is the required current version: 0 if the conversation must not exist yet. With ``message_id``
-    the change is applied once, however often it is sent; a repetition gets ``response``. ``agent_id`` is the author.
+    the change is applied only once; a repetition gets ``response``. ``agent_id`` is the author.
     """
 
     context_id: str
@@ -110,6 +110,6 @@ def check_context_id(context_id: str) -> str:
     """Return *context_id*. Raises InvalidInput if it is not a valid conversation id in every store."""
     if _CONTEXT_ID.fullmatch(context_id) is None or ".." in context_id:
         raise InvalidInput(
-            f"{context_id[:80]!r} cannot name a conversation: use letters, digits and . _ : @ - (200 at most)"
+            f"{context_id[:80]!r} is not a valid conversation id: use letters, digits and . _ : @ - (at most 200)"
         )
     return context_id

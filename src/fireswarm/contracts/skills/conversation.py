@@ -18,13 +18,13 @@ MAX_TURNS = 20
 """Maximum of ``max_turns``: a conversation that is not finished by then needs review."""
 
 MAX_EVENTS = 100
-"""Maximum number of events of a context; older ones are condensed into its summary."""
+"""Maximum number of events of a conversation; older ones are condensed into its summary."""
 
 MAX_FACTS_PER_BUCKET = 50
 MAX_BUCKETS = 20
 MAX_SUMMARY_CHARS = 10_000
 MAX_MESSAGES = 50
-"""Number of messages of a context whose answers are kept for repetitions."""
+"""Maximum number of messages of a conversation whose responses are stored for repetitions."""
 
 MAX_EVENT_BYTES = 4_096
 """Maximum size of an event's payload as JSON, so that a hundred events and the inputs fit into 1 MiB."""
@@ -32,7 +32,10 @@ MAX_EVENT_BYTES = 4_096
 MAX_FACT_BYTES = 16_384
 MAX_INPUT_BYTES = 200_000
 MAX_RESPONSE_BYTES = 200_000
-"""Maximum size of an answer kept for a repeated message. A larger one is not kept, and the error says so."""
+"""Maximum size of a response that is stored for a repeated message.
+
+A larger one is not stored, and the error says so.
+"""
 
 
 class TaskState(StrEnum):
@@ -170,12 +173,12 @@ class Terms(Contract):
 
     @property
     def keeps_events(self) -> bool:
-        """True if the event log is kept."""
+        """True if the event log is stored."""
         return self.state_persistence is StatePersistence.FULL_EVENTS
 
 
 class PocketFact(Contract):
-    """A small value that a skill keeps between its turns, by bucket and key; a new value replaces the old one.
+    """A small value that a skill stores between its turns, by bucket and key; a new value replaces the old one.
 
     ``ttl_seconds`` is its lifetime; without it, the fact lasts as long as the conversation.
     """
@@ -205,7 +208,7 @@ class LoggedEvent(Stored):
 
 
 class ConversationView(Contract):
-    """The state of earlier turns as shown to a turn.
+    """The state of earlier turns for the current turn.
 
     ``turn`` counts from 1. ``inputs`` are all inputs and answers so far, ``facts`` the skill's facts that have not
     expired, ``events`` the latest events (oldest first), ``summary`` the condensed earlier events. ``resumed_from`` is

@@ -15,15 +15,15 @@ from fireswarm.contracts.base import Contract
 
 MAX_RULES = 200
 MAX_RULE_CHARS = 8_000
-"""A rule holds at most this many characters, and so does a command that a person can approve."""
+"""Maximum length of a rule, and of a command that a person can approve."""
 
 MAX_DIFF_CHARS = 40_000
 
 APPROVE = "approve"
-"""Name of the steps in which a person decides, and beginning of the places of their answers."""
+"""Name of the steps in which a person decides, and prefix of the names under which the answers are stored."""
 
 APPROVAL, REASON = "approval", "reason"
-"""Names of the two questions of a request for approval: the decision, and an optional reason for the model."""
+"""Names of the two questions of an approval: the decision, and an optional reason for the model."""
 
 YES, ALWAYS, NO = "yes", "always", "no"
 """The decisions. ``always`` also allows the same action later in this task and in the tasks that it plans."""
@@ -41,7 +41,7 @@ Rules = Annotated[tuple[Rule, ...], Field(max_length=MAX_RULES)]
 
 
 class StricterPermissions(Contract):
-    """Rules that add restrictions. A role card or a task may have them; neither can allow what the settings do not."""
+    """Rules that add restrictions. A role card or a task may have them; they cannot allow what the settings deny."""
 
     ask: Rules = ()
     deny: Rules = ()
@@ -58,7 +58,7 @@ class StricterPermissions(Contract):
 
 
 def lasting_approvals(answered: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the answers that hold for planned tasks as well: those that said ``always``."""
+    """Return the answers that also apply to planned tasks: those with ``always``."""
     return {
         place: dict(answers)
         for place, answers in answered.items()
@@ -70,7 +70,8 @@ class Approval(Contract):
     """An action that waits for a person's approval.
 
     ``shown`` is exactly what would run: the command line, or the input of the tool or skill as JSON. ``diff`` is the
-    change of a file as a unified diff. ``rule`` is what ``always`` would allow; ``because`` says why it is asked.
+    change of a file as a unified diff. ``rule`` is the rule that ``always`` would allow; ``because`` is the reason for
+    asking.
     """
 
     tool: str = Field(max_length=200)

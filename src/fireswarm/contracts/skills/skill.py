@@ -5,8 +5,8 @@ A skill with code is a plain synchronous function in its folder::
     # skills/<name>/scripts/skill.py
     def run(request: SkillRequest) -> SkillResult: ...
 
-It runs in a separate process, off the event loop. It reads only the contents of the request (and the
-files its objective is about), writes files only below ``request.workdir``, and returns one result.
+It runs in a separate process, off the event loop. It reads only the contents of the request (and the files of its
+objective), writes files only below ``request.workdir``, and returns one result.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fireswarm.contracts.skills.permissions import Approval
 class Fact(Contract):
     """A fact that outlives its task: one value by ``bucket`` and ``key`` in a session.
 
-    ``keywords`` is what recall searches by; ``source`` names the task or file the fact came from.
+    ``keywords`` are the words by which recall finds it; ``source`` is the task or file from which the fact came.
     """
 
     bucket: str = Field(min_length=1, max_length=100)
@@ -45,21 +45,24 @@ class Fact(Contract):
 
 
 QUESTION_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,4}")
-"""An id of a question: number of the turn that asked, number within it. No name of a question has this form."""
+"""Id of a question: number of the turn that asked, and number within the turn.
+
+Names of questions never have this form.
+"""
 
 
 MAX_SHOWN_CHOICES = 40
 
 NEEDS_MODEL = "This objective needs a model"
-"""Beginning of the summary of a refused objective. What it takes follows after a semicolon."""
+"""Prefix of the summary of a refused objective. The requirements follow after a semicolon."""
 
 
 class Question(InputField):
-    """One missing input. A blocked task carries its questions until they are answered.
+    """One missing input. A blocked task holds its questions until they are answered.
 
     ``id`` is set when the question is asked; no two questions of a task share one. ``step`` is the step of a run that
-    asked, and whose repetition gets the answer; "" if the whole turn asked. ``approval`` is the action that a question
-    for approval is about.
+    asked, and whose repetition gets the answer; "" if the whole turn asked. ``approval`` is the action to approve, for
+    a question for approval.
     """
 
     id: str = Field(default="", pattern=r"^([0-9]{1,9}-[0-9]{1,4})?$")
@@ -68,7 +71,7 @@ class Question(InputField):
 
     @property
     def key(self) -> str:
-        """Id of the question; its name if a person wrote it without an id."""
+        """Id of the question, or its name if a person wrote it without an id."""
         return self.id or self.name
 
     @property
@@ -81,14 +84,14 @@ class Question(InputField):
 
     @property
     def shown_choices(self) -> str:
-        """The allowed values in words, the first ones if there are many."""
+        """The allowed values in words; only the first ones if there are many."""
         more = len(self.choices) - MAX_SHOWN_CHOICES
         shown = ", ".join(str(choice) for choice in self.choices[:MAX_SHOWN_CHOICES])
         return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def choice_of(question: Question, said: str) -> str | None:
-    """Return the choice of the question that was said, whatever its case, or None. Without choices, return *said*."""
+    """Return the question's choice that matches *said*, ignoring case, or None. Without choices, return *said*."""
     if not question.choices:
         return said
     choices = [str(choice) for choice in question.choices]
@@ -97,7 +100,7 @@ def choice_of(question: Question, said: str) -> str | None:
 
 
 def asks_approval(questions: Iterable[Question]) -> bool:
-    """Return True if one of the questions asks for approval of an action: a person's decision, never an agent's."""
+    """Return True if one of the questions asks for approval of an action, which only a person may decide."""
     return any(question.approval is not None for question in questions)
 
 
@@ -111,7 +114,7 @@ class Reply(Contract):
 class PlannedTask(Contract):
     """A task to create. ``key`` names it within the plan; ``depends_on`` lists keys of the same plan.
 
-    ``capabilities`` are ids only, of capabilities that the role has or offers to plans.
+    ``capabilities`` are only ids, of capabilities that the role has or offers to plans.
     """
 
     key: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
@@ -130,7 +133,7 @@ class PlannedTask(Contract):
 
 
 class ChildResult(Contract):
-    """Result of a task that this one waited for, as shown to the resumed skill."""
+    """Result of a task that this task waited for, for the resumed skill."""
 
     task_id: str
     key: str = ""
@@ -147,12 +150,12 @@ class ChildResult(Contract):
 class SkillRequest(Contract):
     """All inputs of a skill.
 
-    ``artifacts`` and ``signals`` come from finished dependencies and from envelopes, with values loaded;
-    ``children`` are the results of tasks that an earlier turn of this task created (empty on the first
-    turn); ``facts`` were recalled from memory; ``answers`` are an operator's answers to earlier questions.
-    ``roles`` names the roles of this swarm. ``now`` is the server's time. ``conversation`` is the state of earlier
-    turns, if the skill's SKILL.md declares a conversation. ``limits`` and ``advice`` are for a skill with an
-    execution mode: its limits, and the advisor's answers so far, in the order of the questions.
+    ``artifacts`` and ``signals`` come from finished dependencies and from envelopes, with values loaded; ``children``
+    are the results of tasks that an earlier turn of this task created (empty on the first turn); ``facts`` were
+    recalled from memory; ``answers`` are an operator's answers to earlier questions. ``roles`` lists the roles of this
+    swarm. ``now`` is the server's time. ``conversation`` is the state of earlier turns, if the skill's SKILL.md
+    declares a conversation. ``limits`` and ``advice`` are for a skill with an execution mode: its limits, and the
+    advisor's answers so far, in the order of the questions.
     """
 
     task_id: str
@@ -190,14 +193,13 @@ class SkillState(StrEnum):
 class SkillResult(Contract):
     """Result of a skill's turn.
 
-    ``completed``: the artifacts, insights and facts are the result. ``delegating``: ``tasks`` are
-    created, and the skill runs again with their results as ``children``. ``input_required``:
-    ``questions`` are put to the operator. ``paused``: the skill runs again after ``pause_seconds``, or on
-    ``swarm retry``. ``advice_required``: ``asks`` goes to the advisor, and the skill runs again with the answer
-    in ``advice``. ``failed``: ``summary`` gives the reason; ``retryable`` if another attempt can help, ``escalated``
-    if it needs review, ``needs_model`` if only a model can do the work.
-    ``pocket`` and ``log`` are for the next turns of the same skill; ``facts`` are for the session. ``replies`` answer
-    other tasks by messages that are sent with the result, if the mailbox policy allows it.
+    ``completed``: the artifacts, insights and facts are the result. ``delegating``: ``tasks`` are created, and the
+    skill runs again with their results as ``children``. ``input_required``: the operator gets ``questions``.
+    ``paused``: the skill runs again after ``pause_seconds``, or on ``swarm retry``. ``advice_required``: the advisor
+    gets ``asks``, and the skill runs again with the answer in ``advice``. ``failed``: ``summary`` has the reason;
+    ``retryable`` if another attempt can help, ``escalated`` if it needs review, ``needs_model`` if only a model can do
+    the work. ``pocket`` and ``log`` are for the next turns of the same skill; ``facts`` are for the session.
+    ``replies`` answer other tasks by messages that are sent with the result, if the mailbox policy allows that.
 
     For an artifact that is a file in the request's ``workdir``, set ``uri`` to
     ``workdir:<relative path>``; the file is moved to the blob store before the result is committed.
@@ -226,7 +228,7 @@ class SkillResult(Contract):
     def failure(
         cls, reason: str, *, retryable: bool = False, escalated: bool = False, needs_model: bool = False
     ) -> Self:
-        """Build a failed result. *reason* becomes the summary, cut to its limit."""
+        """Build a failed result. *reason* becomes the summary, shortened to its limit."""
         summary = truncate(reason, MAX_RESULT_SUMMARY_CHARS)
         return cls(
             state=SkillState.FAILED,

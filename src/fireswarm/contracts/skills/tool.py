@@ -11,7 +11,7 @@ from fireswarm.contracts.skills.artifact import Artifact, MediaBlock
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """The result of a tool that also shows images or documents, or stored artifacts of the task."""
+    """The result of a tool that also has images or documents, or stored artifacts of the task."""
 
     text: str
     media: tuple[MediaBlock, ...] = ()
@@ -22,11 +22,11 @@ class ToolAnswer:
 class Tool:
     """A function of the engine that a model may call. ``parameters`` is a JSON Schema of its input.
 
-    ``spec_name`` is its name in ``allowed-tools`` of a skill, and in rules of permissions; without it, its name is.
-    ``rule_names`` are further names that such rules may use. Tools with ``writes`` are refused to read-only tasks.
-    ``outputs_only``: it writes to the output folder of the task only, so that every task may use it.
-    ``preview`` returns the change that an input would make, as a unified diff, and changes nothing. It raises the error
-    of an input that ``run`` would refuse.
+    ``spec_name`` is its name in ``allowed-tools`` of a skill and in permission rules, by default ``name``.
+    ``rule_names`` are further names for such rules. Tools with ``writes`` are not available to read-only tasks. With
+    ``outputs_only``, it writes only to the output folder of the task, so that every task may use it. ``preview``
+    returns the change of an input as a unified diff, without making the change. It raises the error that ``run`` would
+    raise for the input.
     """
 
     name: str

@@ -11,13 +11,13 @@ from fireswarm.contracts.skills.capability import CapabilityUse
 
 DEFAULT_ROLE = "architect"
 MAX_INSTRUCTIONS_CHARS = 20_000
-"""Maximum length of an agent's system prompt. Together with a role's prompt it stays well below a model's context."""
+"""Maximum length of an agent's system prompt. With a role's prompt it stays well below a model's context."""
 
 MAX_USES = 20
 
 
 class AgentLife(StrEnum):
-    """An archived agent is kept for the record and gets no new tasks."""
+    """An archived agent stays stored but gets no new tasks."""
 
     ACTIVE = "active"
     ARCHIVED = "archived"

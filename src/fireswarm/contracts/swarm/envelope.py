@@ -18,7 +18,7 @@ class Trace(Contract):
 
 
 class SecurityMode(StrEnum):
-    """Permissions of the receiver of an envelope, the strictest first."""
+    """Permissions of the receiver of an envelope, strictest first."""
 
     READ_ONLY = "read_only"
     DEMO_SAFE = "demo_safe"
@@ -26,7 +26,7 @@ class SecurityMode(StrEnum):
 
 
 class SecurityContext(Contract):
-    """Limits for the receiver, enforced where actions are executed. A mode that is not known is refused."""
+    """Limits for the receiver, enforced where actions are executed. An unknown mode is refused."""
 
     mode: str = SecurityMode.STANDARD.value
 
@@ -39,7 +39,7 @@ class TaskRef(Contract):
 
 
 class Envelope(Contract):
-    """The content that one agent hands to another: small and typed, never a whole history.
+    """The content that one agent hands to another: small and typed, never a full history.
 
     ``answers`` answer the task's questions, by the names or ids of the questions.
     """
@@ -65,7 +65,7 @@ class MailStatus(StrEnum):
 
 
 class MailKind(StrEnum):
-    """Purpose of a message: ``answers`` go to the task they concern, a ``message`` creates a task of its role.
+    """Purpose of a message: ``answers`` go to the task that asked, a ``message`` creates a task of its role.
 
     A plain one is the envelope of a planned task, or informs an agent.
     """
@@ -84,7 +84,7 @@ class MailLease(Stored):
 
 
 class Message(Stored):
-    """A document of ``agent_mailbox``. ``outcome`` is its result: taken, a task's id, or refused, and why."""
+    """A document of ``agent_mailbox``. ``outcome`` is its result: taken, a task's id, or refused with the reason."""
 
     message_id: DocumentId
     to_agent_id: str
@@ -103,5 +103,5 @@ class Message(Stored):
     @model_validator(mode="after")
     def _claimed_means_leased(self) -> Message:
         if self.status is MailStatus.CLAIMED and self.lease is None:
-            raise ValueError("a claimed message carries the lease of its claimant")
+            raise ValueError("a claimed message must have the lease of its claimant")
         return self

@@ -1,4 +1,4 @@
-"""The events of a run, and the record in a line of ``events.jsonl``."""
+"""The events of a run, and their form in a line of ``events.jsonl``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class EventType(StrEnum):
 class EventRecord(Stored):
     """One event. ``span_id`` counts the turn it belongs to; ``redaction_mode`` is ``redacted`` or ``debug``.
 
-    Secrets are removed in both modes; ``debug`` also keeps the bodies of requests and responses next to the log.
+    Secrets are removed in both modes; ``debug`` also stores the bodies of requests and responses next to the log.
     """
 
     run_id: str

@@ -14,9 +14,9 @@ from fireswarm.errors import LeaseLost
 class HeldLease:
     """One claim of one task.
 
-    ``epoch`` is the fencing token: every later commit has to match it. ``version`` is the last known update time of
-    the task's document, so the usual commit needs one round trip and no read. ``over`` is set when the lease was
-    settled: the document's version then belongs to the next state.
+    ``epoch`` is the fencing token that every later commit must match. ``version`` is the last known update time of the
+    task's document, so the usual commit needs one round trip and no read. ``over`` is True once the lease was settled:
+    the document's version then belongs to the next state.
     """
 
     task: Task
@@ -28,8 +28,10 @@ class HeldLease:
     over: bool = False
 
     def lost(self) -> LeaseLost:
-        """Return the error for a lease that was settled already."""
-        return LeaseLost(f"epoch {self.epoch} of task {self.task.task_id} is over: it was settled; nothing was written")
+        """Return the error for a lease that was already settled."""
+        return LeaseLost(
+            f"epoch {self.epoch} of task {self.task.task_id} has ended: it was settled; nothing was written"
+        )
 
     @property
     def run_id(self) -> str:

@@ -21,7 +21,7 @@ class Done:
 class Retry:
     """A transient failure; ``after_seconds`` overrides the back-off.
 
-    ``counts`` is false for a pause that a provider asks for, which does not count as a failed attempt.
+    ``counts`` is false for a pause requested by a provider, which is not a failed attempt.
     """
 
     error: str
@@ -44,9 +44,9 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Inputs are missing; ``questions`` ask for them, all inputs together must satisfy ``schema``.
+    """Inputs are missing; ``questions`` ask for them, and all inputs together must satisfy ``schema``.
 
-    ``result`` has what the task has produced so far.
+    ``result`` has the task's results so far.
     """
 
     reason: StatusReason
@@ -60,7 +60,7 @@ class Waiting:
 class Handoff:
     """Create ``tasks``. With ``resume`` this task runs again when all of them have ended; otherwise it is done.
 
-    ``result`` travels to each new task in its envelope, and stays on this task.
+    ``result`` is sent to each new task in its envelope, and stays on this task.
     """
 
     tasks: tuple[PlannedTask, ...]
@@ -72,7 +72,10 @@ class Handoff:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Run again after ``after_seconds``; not counted as an attempt. Without ``turn_over`` the turn has not begun."""
+    """Run again after ``after_seconds``, which does not count as an attempt.
+
+    Without ``turn_over`` the turn has not started.
+    """
 
     after_seconds: float
     summary: str = ""
@@ -81,9 +84,9 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The holder returns the task unfinished (drain): it is queued again, not counted as an attempt."""
+    """The holder returns the task unfinished (drain): it is queued again, which does not count as an attempt."""
 
-    summary: str = "released by an agent that is stopping"
+    summary: str = "released by a stopping agent"
 
 
 Outcome = Done | Retry | Failed | Waiting | Handoff | Snooze | Released

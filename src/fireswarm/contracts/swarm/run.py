@@ -11,12 +11,13 @@ from fireswarm.contracts.base import JsonObject, Stored, Timestamp
 from fireswarm.contracts.skills.artifact import Artifact
 
 MAX_RUN_EVENTS = 100
-"""Maximum number of events on the run document; older ones move to its ``journal`` subcollection, so that the
-document stays well below Firestore's 1 MiB.
+"""Maximum number of events on the run document.
+
+Older ones move to its ``journal`` subcollection, so that the document stays well below Firestore's 1 MiB.
 """
 
 MAX_INLINE_PAYLOAD_BYTES = 16 * 1024
-"""Larger event payloads and artifact values are stored in the blob store and referenced by URI."""
+"""Size above which event payloads and artifact values are stored in the blob store and referenced by URI."""
 
 
 class RunStatus(StrEnum):

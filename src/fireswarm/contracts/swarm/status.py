@@ -10,7 +10,7 @@ from pydantic import Field
 from fireswarm.contracts.base import Stored, Timestamp
 
 MISSED_BEATS = 2.5
-"""An agent without a heartbeat for this many intervals is shown as gone."""
+"""Number of missed heartbeat intervals after which an agent is shown as gone."""
 
 GONE = "gone"
 
@@ -26,9 +26,9 @@ class AgentState(StrEnum):
 
 
 class QueueHints(Stored):
-    """Load of a process: tasks it holds and can hold, ids of held tasks, documents set aside, unexpected errors.
+    """Load of a process: number and limit of held tasks, their ids, documents set aside, unexpected errors.
 
-    ``queued`` counts the tasks that wait for the role, ``oldest_seconds`` is the age of the oldest of them.
+    ``queued`` is the number of tasks that wait for the role, ``oldest_seconds`` the age of the oldest.
     """
 
     running: int = 0
@@ -45,7 +45,7 @@ class AgentStatus(Stored):
 
     ``cpu`` is the load of the process and its children in percent of one core since the last beat, ``mem`` their
     resident bytes. The next beat follows after ``beat_seconds``. ``usage`` counts the operations that Firestore billed
-    this agent for since it started.
+    for this agent since its start.
     """
 
     type: str = "agent_status"

@@ -39,8 +39,9 @@ DEFAULT_PRIORITY = 5
 DEFAULT_MAX_ATTEMPTS = 5
 
 NO_DEADLINE = datetime(9999, 12, 31, tzinfo=UTC)
-"""Stored for a task without a deadline. Firestore omits documents that lack an ordered field from query
-results, and null would sort before every real deadline.
+"""Stored for a task without a deadline.
+
+Firestore omits documents that lack an ordered field from query results, and null would sort before every real deadline.
 """
 
 MAX_CONTEXT_BYTES = 200_000
@@ -80,7 +81,7 @@ class StatusReason(StrEnum):
 
 
 class StepDecision(StrEnum):
-    """Decision of an operator about a journaled step: run it again, or take it as done."""
+    """Decision of an operator about a journaled step: run it again, or treat it as done."""
 
     REDO = "redo"
     SKIP = "skip"
@@ -92,11 +93,11 @@ WAITS_FOR_OTHERS = frozenset({StatusReason.DEPENDENCIES, StatusReason.DELEGATING
 GIVEN_UP = frozenset(
     {StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED, StatusReason.ESCALATED, StatusReason.GATE_FAILED}
 )
-"""Blocked until an operator acts; the tasks that wait for it are told."""
+"""Blocked until an operator acts; the waiting tasks are notified."""
 
 
 class ChildFailure(StrEnum):
-    """Policy of a task whose child was given up: wait for an operator, run again with what there is, or fail."""
+    """Policy of a task whose child was given up: wait for an operator, run again with available results, or fail."""
 
     WAIT = "wait"
     REPLAN = "replan"
@@ -108,7 +109,7 @@ WAITS_FOR_TIME = frozenset({StatusReason.RETRY_BACKOFF, StatusReason.PAUSED})
 
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A counter: no JSON reader rounds it, and adding to it stays within 64 bits."""
+"""A counter within the range that JSON readers do not round and that cannot overflow 64 bits."""
 
 
 class Lease(Stored):
@@ -124,9 +125,9 @@ class Lease(Stored):
 
 
 class Constraints(Contract):
-    """Limits that travel with a task; they are enforced where actions are executed, not in a prompt.
+    """Limits that apply to a task and its subtasks; they are enforced where actions are executed, not in a prompt.
 
-    Unknown keys are kept: they are another program's.
+    Unknown keys are preserved, since other programs may use them.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -142,9 +143,9 @@ class Constraints(Contract):
         return self
 
     def tighten(self, planned: Mapping[str, Any]) -> Constraints:
-        """Return these limits together with those of a plan, which can add and tighten limits but loosen none.
+        """Return these limits together with those of a plan, which can only add or tighten limits.
 
-        A key of another program keeps the value that it has here. Raises ValidationError for a malformed limit.
+        A key of another program keeps its value from here. Raises ValidationError for a malformed limit.
         """
         added = Constraints.model_validate(dict(planned))
         timeouts = [limit for limit in (self.timeout_seconds, added.timeout_seconds) if limit is not None]
@@ -163,9 +164,9 @@ class Constraints(Contract):
 class TaskSpec(Contract):
     """A task to submit. ``context`` is free JSON; it and the objective make the idempotency key.
 
-    ``capabilities`` come after the role's; they override the configuration of those that the role also has. The model
-    sees ``instructions`` after the role's prompt; ``for_agent`` is the id of the stored agent that they belong to.
-    ``message_id`` is the message that asked for the task; its artifacts and signals are inputs.
+    ``capabilities`` are added to the role's; for a capability of both, the task's configuration applies. The model gets
+    ``instructions`` after the role's prompt; ``for_agent`` is the id of the stored agent to which they belong.
+    ``message_id`` is the message that requested the task; its artifacts and signals are inputs.
     """
 
     objective: Annotated[str, AfterValidator(check_not_blank)] = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
@@ -191,7 +192,7 @@ class TaskSpec(Contract):
 
 
 def make_spec(**fields: Any) -> TaskSpec:
-    """Return a TaskSpec of *fields*. Raises InvalidInput with everything that is wrong with them."""
+    """Return a TaskSpec of *fields*. Raises InvalidInput with all errors in them."""
     try:
         return TaskSpec(**fields)
     except ValidationError as error:
@@ -213,8 +214,8 @@ def _check_context_size(context: dict[str, Any]) -> dict[str, Any]:
     size = len(canonical_json(context).encode())
     if size > MAX_CONTEXT_BYTES:
         raise ValueError(
-            f"has {size:,} bytes; {MAX_CONTEXT_BYTES:,} are allowed: "
-            "put large content into a file or bucket and pass its path or URI"
+            f"has {size:,} bytes; at most {MAX_CONTEXT_BYTES:,} are allowed: put large content into a file or "
+            f"bucket and pass its path or URI"
         )
     return context
 
@@ -223,18 +224,17 @@ class Task(Stored):
     """A document of ``agent_tasks``.
 
     ``waiting_on`` counts unfinished dependencies and children; above 8 it is an upper bound. ``dependents`` are the
-    tasks to notify when this one ends; ``children`` the tasks it created. ``sweep_at`` is the next time at which a
-    sweep must check the task: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
-    attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run, or of a step
-    of a plan. ``turn`` counts turns that ended in waiting: two runs with the same count are the same turn, repeated
-    after a crash. ``answers`` are the last ones by name; a question that is asked again has none. ``answered``
-    keeps the answers for the steps that asked, by step and name. ``answer_schema`` is the JSON Schema of its
-    answers. ``key_id`` is the document of ``agent_task_keys`` that names the task doing this work. ``open`` is
-    removed when the end of the task was settled, so a status that a person set to canceled or done can be found.
-    ``uncertain_step`` waits for a decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs
-    up to ``decided_epoch``; ``extra_turns`` are added to the turns that a model has. ``checkpoint_uri`` is the
-    document of its last run: a repeated turn continues from its journal. ``gave_up`` are children that were given
-    up and are no longer waited for.
+    tasks to notify at the end of this task; ``children`` are the tasks that it created. ``sweep_at`` is the next time
+    at which a sweep must check the task: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
+    attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run, or of a step of a
+    plan. ``turn`` counts turns that ended in waiting: two runs with the same count are the same turn, repeated after a
+    crash. ``answers`` are the latest ones by name; a repeated question has none. ``answered`` has the answers for the
+    steps that asked, by step and name. ``answer_schema`` is the JSON Schema of its answers. ``key_id`` is the document
+    of ``agent_task_keys`` with the id of the task that owns this work. ``open`` is removed when the end of the task was
+    settled, which makes it possible to find a status that a person set to canceled or done. ``uncertain_step`` waits
+    for a decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs up to ``decided_epoch``;
+    ``extra_turns`` are additional decisions of the model. ``checkpoint_uri`` is the document of its last run: a
+    repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer awaited.
     """
 
     task_id: DocumentId
@@ -295,19 +295,19 @@ class Task(Stored):
     open: bool = False
 
     def run_id(self, epoch: int) -> str:
-        """Return the id of the run of one lease epoch. A stale worker can only change its own run."""
+        """Return the id of the run of one lease epoch. A stale worker can change only its own run."""
         return f"{self.task_id}.{epoch}"
 
     def bind(self, answers: Mapping[str, Any]) -> dict[str, Any]:
         """Return *answers* with the names of the open questions replaced by their ids.
 
-        Bound answers are refused when other questions are open by then.
+        Bound answers are rejected if other questions are open by then.
         """
         ids = {question.name: question.key for question in self.questions}
         return {ids.get(name, name): value for name, value in answers.items()}
 
     def approval(self, key: str = "") -> Question:
-        """Return the open request for approval: the one with the id *key*, else the first. Raises InvalidInput."""
+        """Return the open request for approval with the id *key*, or the first one. Raises InvalidInput."""
         requests = {question.key: question for question in self.questions if question.approval is not None}
         if not requests:
             state = self.status_reason.value if self.status_reason else self.status.value
@@ -315,13 +315,13 @@ class Task(Stored):
         first = next(iter(requests))
         if (key or first) not in requests:
             raise InvalidInput(
-                f"request {key} of task {self.task_id} is not open; open is {first}: `swarm show` it first"
+                f"request {key} of task {self.task_id} is not open; open is {first}: check it with `swarm show`"
             )
         return requests[key or first]
 
     @property
     def has_derived_id(self) -> bool:
-        """True if the id follows from session, role and key, or the task is tied to the one whose id does."""
+        """True if the id is derived from session, role and key, or if the task is linked to the task with that id."""
         if self.duplicate_of is not None:
             return True
         return self.task_id == task_id_for(self.session_hash, self.idempotency_key, self.assigned_to)
@@ -354,7 +354,7 @@ def _spell(value: Any) -> str:
 def idempotency_key(objective: str, context: JsonObject, salt: str = "") -> str:
     """Hash the canonical (objective, context): the same work has the same key, in any key order.
 
-    A *salt* makes a deliberate re-run different work. Surrounding white space is ignored.
+    A *salt* makes a deliberate re-run count as different work. Surrounding white space is ignored.
     """
     text = canonical_json(
         [" ".join(objective.split()), context, salt] if salt else [" ".join(objective.split()), context]
@@ -363,9 +363,9 @@ def idempotency_key(objective: str, context: JsonObject, salt: str = "") -> str:
 
 
 def task_id_for(session_hash: str, key: str, assigned_to: str) -> str:
-    """Derive the task's id from session, role and key: two submits of one objective lead to one document.
+    """Derive the task's id from session, role and key: two submits of one objective get the same document.
 
-    Hash-derived ids are distributed like random ones, so they make no hot spot.
+    Hash-derived ids are distributed like random ones, so they cause no hot spot.
     """
     return _hashed_uuid(session_hash, assigned_to, key)
 

@@ -1,1 +1,1 @@
-"""Forms in which models that cannot call tools answer."""
+"""Answer formats for models that cannot call tools."""

@@ -18,7 +18,7 @@ _JSON = json.JSONDecoder(parse_constant=_no_number)
 
 
 class Undecodable(ValueError):
-    """The text has no valid JSON object; the message tells the model what to correct."""
+    """The text has no valid JSON object; the model gets the message, which explains the correction."""
 
 
 def json_params(text: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Tool calls as JSON, for models without tools: the tools go into the system text, the answer is parsed. Pure.
+"""Tool calls as JSON, for models without tools: the system text describes the tools, and the answer is parsed. Pure.
 
 An answer is ``{"text": ..., "calls": [{"name": ..., "input": {...}}]}``. ``input`` may also be JSON text, since a
-schema that a provider enforces cannot describe the inputs of all tools. The outputs of calls come as text.
+schema that a provider enforces cannot describe the inputs of all tools. The outputs of calls are sent as text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_SHOWN = "[images and documents are not shown to a model that answers with JS
 
 @dataclass(frozen=True, slots=True)
 class JsonTools:
-    """The codec of one model. ``protocol`` tells it how to answer."""
+    """The codec of one model. ``protocol`` instructs the model how to answer."""
 
     protocol: str
 
@@ -50,7 +50,7 @@ class JsonTools:
             raise Undecodable(f"unknown fields {', '.join(unknown)}; an answer has the fields text and calls")
         given, text = answer.get("calls") or [], answer.get("text") or ""
         if not isinstance(text, str):
-            raise Undecodable("text must be a text")
+            raise Undecodable("text must be a string")
         if not isinstance(given, list):
             raise Undecodable("calls must be a list")
         known = {tool.name for tool in tools}
@@ -59,7 +59,7 @@ class JsonTools:
 
 
 def describe_fault(fault: str, stop: StopReason) -> str:
-    """Return why an answer cannot be used; one at the token limit says so."""
+    """Return why an answer cannot be used; for a truncated answer, the reason names the token limit."""
     if stop is StopReason.MAX_TOKENS:
         return f"the answer was truncated at the token limit (raise model.max_tokens, or answer more briefly): {fault}"
     return fault
@@ -108,7 +108,10 @@ def _is_plain(schema: Mapping[str, Any]) -> bool:
 
 
 def _decode_call(item: Any, decision: int, number: int, known: set[str]) -> ToolCall:
-    """Return one call. An input that cannot be used becomes the call's fault. Raises Undecodable for another form."""
+    """Return one call.
+
+    An unusable input becomes the call's error. Raises Undecodable if *item* does not have the form of a call.
+    """
     if not isinstance(item, dict) or not isinstance(name := cast("dict[str, Any]", item).get("name"), str):
         raise Undecodable(f'calls.{number} must be an object with "name" and "input"')
     if name not in known:
@@ -122,7 +125,7 @@ def _decode_call(item: Any, decision: int, number: int, known: set[str]) -> Tool
 
 
 def _encode_message(message: ChatMessage) -> ChatMessage:
-    """Return a message with the outputs of calls as text. An answer is sent back as the model wrote it."""
+    """Return a message with the outputs of calls as text. An answer is sent back exactly as the model wrote it."""
     if not message.outputs:
         return message
     parts = [f"# Output of {item.name}{' (failed)' if item.failed else ''}\n{item.text}" for item in message.outputs]

@@ -1,4 +1,4 @@
-"""Access to a provider: by a key, or by credentials of an account that are renewed. Errors say what to do."""
+"""Access to a provider: by a key, or by credentials of an account that are renewed. Errors include advice."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ def connection(model: ModelSettings) -> dict[str, Any]:
 
 
 class KeyAccess:
-    """Access by an API key, or without one. The base of the others; a key needs no preparation."""
+    """Access by an API key, or without one. Base of the other kinds of access; a key needs no preparation."""
 
     advice: Mapping[int, str] = {}
-    """Advice by status, where it differs from the usual."""
+    """Advice by HTTP status, where it differs from the usual advice."""
 
     faults: tuple[type[Exception], ...] = ()
-    """Errors of the libraries that get credentials."""
+    """Exception types of the libraries that get credentials."""
 
     def __init__(self, provider: str) -> None:
-        """Name the provider as the settings do."""
+        """Set the provider's name as in the settings."""
         self.provider = provider
 
     async def prepare(self) -> str:
-        """Get what the next request needs, and return its token. Raises ModelUnavailable or ModelRejected."""
+        """Prepare the next request, and return its token. Raises ModelUnavailable or ModelRejected."""
         return ""
 
     def accept(self) -> None:
         """Note that the provider accepted the credentials."""
 
     def fault_of(self, error: Exception) -> ModelError:
-        """Convert one of ``faults``."""
+        """Convert one of the exceptions in ``faults``."""
         return ModelRejected(f"{self.provider}: the credentials cannot be used: {error}")
 
     def refusal(self, status: int, message: str, headers: Mapping[str, Any], token: str) -> ModelError:
-        """Return the error for an HTTP status, with advice for this way of access; *token* is what was sent."""
+        """Return the error for an HTTP status, with advice for this kind of access; *token* was sent."""
         return from_status(self.provider, status, message, headers, self.advice)

@@ -1,6 +1,6 @@
 """Claude through Anthropic's SDK: at Anthropic, on Vertex AI, on Bedrock.
 
-The SDK's retries are off, so that each retry is one event of ours.
+The SDK's retries are disabled, so that each attempt is recorded as an event.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ _STATUS_OF = {
     "throttlingException": 429,
     "validationException": 400,
 }
-"""HTTP status by error type. An error inside a stream follows the status 200, so its type determines the status."""
+"""HTTP status by error type.
+
+An error inside a stream comes after the HTTP status 200, so its type determines the status.
+"""
 
 _FOR_SDK = frozenset({"extra_body", "extra_headers", "extra_query", "timeout", "user_profile_id", "workspace_id"})
 """Arguments of ``messages.create`` that are not fields of the body."""
@@ -71,11 +74,13 @@ _CACHED = {"type": "ephemeral"}
 _THOUGHTS = ("thinking", "redacted_thinking")
 
 LEAST_THINKING_TOKENS = 1_024
-"""The smallest budget for thoughts that the API takes."""
+"""Smallest thinking budget that the API accepts."""
 
 MARKED_MESSAGES = 2
-"""Number of last messages of the user that end with a cache marker. The API looks for what is cached at a marker and up
-to 20 blocks before it, and an answer may have more calls than that: so the end of the request before is marked too.
+"""Number of last user messages that end with a cache marker.
+
+The API searches the cache at a marker and up to 20 blocks before it; an answer may have more calls than that, so the
+end of the previous request is marked too.
 """
 
 Client = anthropic.AsyncAnthropic | AsyncAnthropicVertex | AsyncAnthropicBedrock
@@ -94,7 +99,7 @@ class AnthropicModel:
     def __init__(
         self, name: str, client: Client, access: KeyAccess | None = None, *, options: Mapping[str, Any] | None = None
     ) -> None:
-        """Call *name* by the SDK's client for a platform."""
+        """Call *name* through the SDK's client for a platform."""
         self.name = name
         self._access = access or KeyAccess(PROVIDER)
         self.provider = self._access.provider
@@ -198,9 +203,10 @@ class AnthropicModel:
         return arguments
 
     async def _whole(self, arguments: dict[str, Any], request: ChatRequest) -> ChatResponse:
-        """Request one answer through the SDK, which neither copies the body nor converts the answer.
+        """Request one answer through the SDK, without copying the body or converting the answer.
 
-        Both would take a third of the time of a call. The clients of other platforms change the body, so they copy it.
+        Both would take a third of the time of a call. The clients of other platforms modify the body, so they get a
+        copy.
         """
         if unknown := sorted(self._options.keys() - _OPTIONS):
             raise bad_options(self.provider, TypeError(f"messages.create has no argument {', '.join(unknown)}"))
@@ -251,10 +257,10 @@ class AnthropicModel:
 
 
 def _fit_thinking(arguments: dict[str, Any]) -> None:
-    """Bring ``thinking`` with a budget to what the API takes: less than ``max_tokens``, or none at all.
+    """Adjust ``thinking`` with a budget to the API's rules: less than ``max_tokens``, or disabled.
 
-    While calls are answered, the answer with them must begin with a thought. It has none if another model gave it, or
-    if a secret was in the thought.
+    An answer whose calls are being answered must begin with a thought. The thought is missing if another model gave the
+    answer, or if the thought had a secret.
     """
     thinking = arguments.get("thinking")
     if not isinstance(thinking, dict) or cast("dict[str, Any]", thinking).get("type") != "enabled":
@@ -270,7 +276,7 @@ def _fit_thinking(arguments: dict[str, Any]) -> None:
 
 
 def _mark_last(messages: list[Any]) -> list[Any]:
-    """Return the messages with a cache marker on the last block of the user's last ones."""
+    """Return the messages with a cache marker on the last block of each of the last user messages."""
     last = [number for number, message in enumerate(messages) if message["role"] == "user"][-MARKED_MESSAGES:]
     return [_with_marker(message) if number in last else message for number, message in enumerate(messages)]
 
@@ -293,7 +299,7 @@ def _wire(message: ChatMessage) -> Any:
 
 
 def _answer_blocks(message: ChatMessage) -> list[Any]:
-    """Return an answer as blocks: as it was given but for texts without words, which the API gives and refuses."""
+    """Return an answer as blocks, unchanged except for empty texts, which the API sends but refuses."""
     if message.content is not None:
         kept = [block for block in message.content if block.get("type") != "text" or block["text"].strip()]
         return kept or [{"type": "text", "text": NO_ANSWER}]
@@ -312,7 +318,7 @@ def _result_block(output: ToolOutput) -> dict[str, Any]:
 
 
 def _response(answer: dict[str, Any], request: ChatRequest) -> ChatResponse:
-    """Convert a message of the API. A decision made through the one tool of a schema becomes JSON text."""
+    """Convert a message of the API. A decision made through the single tool of a schema becomes JSON text."""
     blocks: list[dict[str, Any]] = answer["content"]
     text = "".join(block["text"] for block in blocks if block["type"] == "text")
     used = [block for block in blocks if block["type"] == "tool_use"]
@@ -345,10 +351,10 @@ def _usage(usage: dict[str, Any]) -> TokenUsage:
 
 
 def _count_billed(stream: AsyncMessageStream[Any]) -> TokenUsage | None:
-    """Return what a broken answer is billed: its output is counted at the end only, so it is estimated."""
+    """Return the billed usage of an interrupted answer; its output is estimated: the API counts it only at the end."""
     try:
         answer = stream.current_message_snapshot.model_dump(mode="json", exclude_unset=True, warnings=False)
-    except AssertionError:  # nothing has come
+    except AssertionError:  # the answer has not begun
         return None
     written = estimate_tokens(json.dumps(answer["content"], ensure_ascii=False))
     usage = _usage(answer["usage"])
@@ -356,7 +362,7 @@ def _count_billed(stream: AsyncMessageStream[Any]) -> TokenUsage | None:
 
 
 def _as_received(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block as the API sent it, without what the SDK added."""
+    """Return a block as the API sent it, without fields that the SDK added."""
     return storable({name: value for name, value in block.items() if value is not None and name not in _ADDED})
 
 

@@ -1,4 +1,4 @@
-"""Claude on the platforms of others: Vertex AI and Amazon Bedrock."""
+"""Claude on Vertex AI and Amazon Bedrock."""
 
 from __future__ import annotations
 

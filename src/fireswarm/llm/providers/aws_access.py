@@ -38,7 +38,7 @@ class AwsAccess(KeyAccess):
     faults = (botocore.exceptions.BotoCoreError, botocore.eventstream.ParserError, ResponseParserError, RuntimeError)
 
     def fault_of(self, error: Exception) -> ModelError:
-        """Convert an error of botocore: a broken stream, or a source of credentials that is unreachable or has none."""
+        """Convert an error of botocore: a broken stream, or credentials that are missing or unreachable."""
         if isinstance(error, (botocore.eventstream.ParserError, ResponseParserError)):
             return misshapen(self.provider, error)
         message = f"{self.provider}: no AWS credentials: {truncate(str(error), MAX_DETAIL_CHARS)}"
@@ -46,7 +46,10 @@ class AwsAccess(KeyAccess):
 
 
 def find_region(provider: str, region: str | None, *, signs: bool) -> str:
-    """Return the region. Raises ConfigError without one, and MissingApiKey if a request that *signs* has no key."""
+    """Return the region.
+
+    Raises ConfigError without a region, and MissingApiKey if a request that *signs* has no credentials.
+    """
     session = botocore.session.Session()
     try:
         region = region or session.get_config_variable("region")

@@ -1,6 +1,7 @@
 """A re-ranker: Gemini embeddings of the request and of the candidates' descriptions.
 
-It moves a candidate by at most half of ``WEIGHT`` points: words decide, meaning breaks ties and finds paraphrases.
+It moves a candidate by at most half of ``WEIGHT`` points: words decide the order, meaning breaks ties and finds
+paraphrases.
 """
 
 from __future__ import annotations

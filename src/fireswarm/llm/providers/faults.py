@@ -21,21 +21,24 @@ _TOO_LONG = re.compile(
 )
 
 MAX_RETRY_AFTER_SECONDS = 7 * 86_400.0
-"""Longest pause that is believed. A run that has to pause for more than ``retry_max_delay_seconds`` ends as blocked."""
+"""Maximum delay that is accepted from a provider.
+
+A run that has to pause for more than ``retry_max_delay_seconds`` ends as blocked.
+"""
 
 MISSHAPEN = (AttributeError, TypeError, ValueError, KeyError, IndexError, RecursionError)
-"""Exceptions of the SDKs and of our parsing for a body that is JSON or HTML, but not a valid answer."""
+"""Exceptions of the SDKs and of our parsing for a body that is not a valid answer, although it may be JSON or HTML."""
 
 
 @contextlib.contextmanager
 def telling_broken(
     on_broken: Callable[[TokenUsage], None] | None, billed: Callable[[], TokenUsage | None]
 ) -> Generator[None]:
-    """Tell *on_broken* what an answer is *billed* that an error or a cancellation ends; None if it has not begun."""
+    """Call *on_broken* with the billed usage if the block raises an error; *billed* is None before an answer."""
     try:
         yield
     except BaseException:
-        with contextlib.suppress(*MISSHAPEN):  # what has come may be no answer
+        with contextlib.suppress(*MISSHAPEN):  # the pieces so far may not form a valid answer
             if on_broken is not None and (usage := billed()) is not None:
                 on_broken(usage)
         raise
@@ -48,7 +51,7 @@ def from_status(
     headers: Mapping[str, str] | None = None,
     advice: Mapping[int, str] | None = None,
 ) -> ModelError:
-    """Return the error for an HTTP status, with advice; *advice* comes before the usual one."""
+    """Return the error for an HTTP status; *advice* precedes the usual advice."""
     said = f"{provider} answered {status}: {truncate(message.strip(), MAX_DETAIL_CHARS) or 'no message'}"
     if status in TRANSIENT or status >= 500:
         return ModelUnavailable(said, status=status, retry_after=retry_after(headers or {}))
@@ -84,7 +87,7 @@ def misshapen(provider: str, error: Exception) -> ModelUnavailable:
 
 def bad_options(provider: str, error: Exception) -> ModelRejected:
     """Return the error for options that the provider's SDK rejects."""
-    return ModelRejected(truncate(f"model.providers.{provider}.options are not accepted: {error}", MAX_DETAIL_CHARS))
+    return ModelRejected(truncate(f"options of model.providers.{provider} are not accepted: {error}", MAX_DETAIL_CHARS))
 
 
 def cut_short(provider: str) -> ModelUnavailable:

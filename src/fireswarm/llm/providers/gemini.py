@@ -1,6 +1,6 @@
 """Gemini through Google's SDK: by a key, or on Vertex AI.
 
-The SDK's retries, continuation and function calling are off: one request per call.
+The SDK's retries, continuation and function calling are disabled: one request per call.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 PROVIDER = "gemini"
 API_VERSION = "v1beta"
 VERTEX_VERSION = "v1beta1"
-"""Set explicitly, since the SDK's default changed between versions; these versions support all used features."""
+"""Set explicitly, since the SDK's default changed between versions; this version supports all features in use."""
 
 UNSIGNED = base64.urlsafe_b64decode("skip_thought_signature_validator")
-"""Google's mark for a call of another model in the history, which has no signature; the SDK writes it as this text."""
+"""Google's placeholder signature for a call of another model in the history; the SDK writes it as this text."""
 
 _STOPS = {
     "STOP": StopReason.END,
@@ -93,7 +93,7 @@ class GeminiModel:
         )
 
     def preview(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the body as the SDK writes it, by giving the request to a transport that sends nothing."""
+        """Return the body that the SDK would send, from a transport that sends nothing."""
         bodies: list[dict[str, Any]] = [{"model": self.name}]
 
         def take(asked: httpx2.Request) -> httpx2.Response:
@@ -151,9 +151,9 @@ class GeminiModel:
                 on_text(text)
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
-        """Return the provider's token count. The API counts no system text, so it is sent as the first message.
+        """Return the provider's token count. The API does not count system text, so it is counted as the first message.
 
-        It counts no tools either: those are estimated.
+        It does not count tools either; they are estimated.
         """
         token = await self._access.prepare()
         system = types.Content(role="user", parts=[types.Part(text=request.system)])
@@ -209,7 +209,10 @@ class GeminiModel:
 
 
 def _place(api_key: str | None, access: GoogleAccess | None) -> dict[str, Any]:
-    """Return the client's arguments for the place. Each is named, since the SDK would take others from variables."""
+    """Return the client's arguments for the platform.
+
+    Each is set explicitly, since the SDK would read missing ones from environment variables.
+    """
     if access is None:
         return {"vertexai": False, "api_key": api_key}
     return {
@@ -237,26 +240,26 @@ def _wire(message: ChatMessage) -> Any:
 
 
 def _says(part: dict[str, Any]) -> bool:
-    """Return False for an empty text without a signature, which the API gives and refuses."""
+    """Return False for an empty text without a signature: the API sends such parts but refuses them."""
     return bool(part.keys() - {"text", "thought"} or part.get("text"))
 
 
 def _parts_of_another_model(message: ChatMessage) -> list[types.Part]:
-    """Return text and calls of another model; the first call has the mark that stands for its signature."""
+    """Return text and calls of another model; the first call gets the placeholder signature."""
     calls = [types.Part(function_call=types.FunctionCall(name=call.name, args=call.input)) for call in message.calls]
     calls[0] = calls[0].model_copy(update={"thought_signature": UNSIGNED})
     return [*([types.Part(text=message.text)] if message.text != NO_ANSWER else []), *calls]
 
 
 def _result_part(output: ToolOutput) -> types.Part:
-    """Return the text of a call's result. Its id is left out if it is ours: the API gave none."""
+    """Return the text of a call's result. An id of ours is left out: the API gave the call no id."""
     call_id = None if output.call_id.startswith(OWN_ID) else output.call_id
     said = {"error" if output.failed else "output": output.text}
     return types.Part(function_response=types.FunctionResponse(id=call_id, name=output.name, response=said))
 
 
 def _media_parts(output: ToolOutput) -> list[types.Part]:
-    """Return the images and documents of a result, which follow the texts of all results, with the name of its tool."""
+    """Return the images and documents of a result with the name of its tool; they follow the texts of all results."""
     media = [
         types.Part(inline_data=types.Blob(mime_type=item.media_type, data=base64.b64decode(item.data)))
         for item in output.media
@@ -288,7 +291,7 @@ def _may_grow(last: types.Part, part: types.Part) -> bool:
 
 
 def _calls(parts: list[types.Part]) -> tuple[ToolCall, ...]:
-    """Return the calls in an answer. Where the API gives a call no id, its number takes the place."""
+    """Return the calls in an answer. A call without an id from the API gets its number as id."""
     called = [part.function_call for part in parts if part.function_call is not None]
     return tuple(
         call_of(call.id or f"{OWN_ID}{number}", call.name or "", call.args or {}) for number, call in enumerate(called)
@@ -304,7 +307,7 @@ def _text(answer: types.GenerateContentResponse) -> str:
 def _response(
     answers: list[types.GenerateContentResponse], name: str, request: ChatRequest, provider: str
 ) -> ChatResponse:
-    """Combine the pieces of one answer. A stream without a stop reason was interrupted."""
+    """Combine the pieces of one answer. A stream without a stop reason counts as interrupted."""
     feedback = next((answer.prompt_feedback for answer in answers if answer.prompt_feedback), None)
     blocked = feedback is not None and feedback.block_reason is not None
     reasons = [
@@ -328,7 +331,7 @@ def _response(
 
 
 def _as_received(part: types.Part) -> Any:
-    """Return a part as JSON. One with a lone surrogate cannot be written as such, so that is replaced first."""
+    """Return a part as JSON. Lone surrogates are replaced first, since JSON cannot contain them."""
     try:
         return storable(part.model_dump(mode="json", exclude_none=True))
     except ValueError:
@@ -337,7 +340,7 @@ def _as_received(part: types.Part) -> Any:
 
 
 def _usage(counted: types.GenerateContentResponseUsageMetadata | None) -> TokenUsage:
-    """Convert Gemini's counts: cached tokens are part of the prompt, thoughts are not part of the answer."""
+    """Convert Gemini's counts: its prompt includes cached tokens, its answer excludes thoughts."""
     if counted is None:
         return TokenUsage()
     cached, thoughts = counted.cached_content_token_count or 0, counted.thoughts_token_count or 0
@@ -350,7 +353,7 @@ def _usage(counted: types.GenerateContentResponseUsageMetadata | None) -> TokenU
 
 
 def _count_billed(answers: list[types.GenerateContentResponse], request: ChatRequest) -> TokenUsage | None:
-    """Return what the pieces of a broken answer are billed; the counts come with some pieces, or with the last."""
+    """Return the billed usage of an interrupted answer; the counts come with some pieces, or only with the last."""
     if not answers:
         return None
     written = json.dumps([part.model_dump(mode="json", exclude_none=True) for part in _content(answers)])

@@ -22,18 +22,18 @@ from fireswarm.llm.providers.faults import MISSHAPEN
 from fireswarm.settings.agent import ModelSettings
 from fireswarm.settings.providers import PLACE, VertexSettings
 
-# Without credentials, google-auth looks for a machine of Google's, and would warn about each attempt.
+# Without credentials, google-auth looks for Google's metadata server and would warn about each attempt.
 logging.getLogger("google.auth.compute_engine._metadata").setLevel(logging.ERROR)
 
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 LOGIN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a service account's file"
 UNAUTHORIZED = 401
 TOKEN_SECONDS = 30
-"""Longest wait for the token server."""
+"""Maximum time to wait for the token server."""
 
 
 class GoogleAccess(KeyAccess):
-    """Credentials with the project that pays. A token is renewed before it expires, and once if it is refused."""
+    """Credentials, and the project that is billed. A token is renewed before it expires, and once after a refusal."""
 
     advice = {
         400: "the request is not valid for this model: check model.name and the provider's options",
@@ -46,14 +46,14 @@ class GoogleAccess(KeyAccess):
     faults = (GoogleAuthError,)
 
     def __init__(self, provider: str, credentials: Any, project: str, location: str) -> None:
-        """Take credentials that were found."""
+        """Store the credentials that were found."""
         super().__init__(provider)
         self.credentials, self.project, self.location = credentials, project, location
         self._lock = anyio.Lock()
         self._renewed = False
 
     async def prepare(self) -> str:
-        """Renew the token if there is none or it is about to expire; one caller does it for all."""
+        """Renew the token if there is none or it is about to expire; concurrent callers share one renewal."""
         async with self._lock:
             if self.credentials.token and not self.credentials.expired:
                 return self.credentials.token
@@ -66,13 +66,13 @@ class GoogleAccess(KeyAccess):
             return self.credentials.token
 
     def accept(self) -> None:
-        """Note that the token works, so that a later refusal gets another one."""
+        """Note that the token works, so that a later refusal leads to a new one."""
         self._renewed = False
 
     def refusal(self, status: int, message: str, headers: Mapping[str, Any], token: str) -> ModelError:
-        """Drop a token that is refused, so that the retry gets a new one; a new one that is refused is final.
+        """Drop a refused token, so that the retry gets a new one; if a new token is refused, the error is final.
 
-        Calls that were sent with the old token at the same time are refused as well, and may be repeated.
+        Concurrent calls with the old token are refused as well, and may be repeated.
         """
         is_old = token != self.credentials.token
         if status == UNAUTHORIZED and (is_old or not self._renewed):
@@ -83,7 +83,7 @@ class GoogleAccess(KeyAccess):
         return super().refusal(status, message, headers, token)
 
     def fault_of(self, error: Exception) -> ModelError:
-        """Convert an error of google-auth: the token server may be unreachable, or refuse for good."""
+        """Convert an error of google-auth: the token server may be unreachable, or refuse permanently."""
         detail = truncate(str(error), MAX_DETAIL_CHARS)
         message = f"{self.provider}: no access token from Google: {detail}"
         if _is_transient(error):
@@ -92,9 +92,9 @@ class GoogleAccess(KeyAccess):
 
 
 def google_access(model: ModelSettings, environment: Mapping[str, str], *, sends: bool = True) -> GoogleAccess:
-    """Find the credentials. Raises MissingApiKey without any, and ConfigError without a project or a valid location.
+    """Find the credentials. Raises MissingApiKey if there are none, and ConfigError without a project or valid location.
 
-    With ``sends`` False nothing is looked up: the access can show requests only.
+    With ``sends`` False no credentials are looked up: the access can only preview requests.
     """
     assert isinstance(model.chosen, VertexSettings)
     provider, project = model.provider, model.chosen.project
@@ -108,8 +108,8 @@ def google_access(model: ModelSettings, environment: Mapping[str, str], *, sends
     project = project or own_project
     if not project:
         raise ConfigError(
-            f"{provider} needs a project, and the Google credentials name none: set model.providers.{provider}.project "
-            "or GOOGLE_CLOUD_PROJECT"
+            f"{provider} needs a project, and the Google credentials contain none: set "
+            f"model.providers.{provider}.project or GOOGLE_CLOUD_PROJECT"
         )
     return GoogleAccess(provider, credentials, project, location)
 
@@ -120,13 +120,13 @@ def _default_credentials(provider: str) -> tuple[Credentials, str | None]:
     except DefaultCredentialsError as error:
         detail = truncate(str(error).rstrip(". "), MAX_DETAIL_CHARS)
         raise MissingApiKey(f"{provider} needs Application Default Credentials: {LOGIN} ({detail})") from error
-    except (GoogleAuthError, OSError, *MISSHAPEN) as error:  # a file that cannot be read, or that holds something else
+    except (GoogleAuthError, OSError, *MISSHAPEN) as error:  # a file that is unreadable or has other content
         detail = truncate(str(error), MAX_DETAIL_CHARS)
         raise ConfigError(f"{provider}: the Google credentials cannot be read: {detail}: {LOGIN}") from error
 
 
 def _is_transient(error: BaseException) -> bool:
-    """Return True if the token server did not answer, or said so itself."""
+    """Return True if the token server did not answer, or marked the error as temporary."""
     while True:
         if isinstance(error, TransportError) or getattr(error, "retryable", False):
             return True

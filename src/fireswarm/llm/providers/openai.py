@@ -1,6 +1,6 @@
-"""OpenAI's chat completions through its SDK, at OpenAI or any endpoint that has them: Ollama, vLLM, OpenRouter.
+"""Chat completions through OpenAI's SDK, at OpenAI or any compatible endpoint: Ollama, vLLM, OpenRouter.
 
-Needs the extra ``openai``. The SDK's retries are off, so that each retry is one event of ours.
+Needs the extra ``openai``. The SDK's retries are disabled, so that each attempt is recorded as an event.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _OWN_OPTIONS = ("structured_output", "answer_limit", "effort")
 _NO_TOOLS = re.compile(
     r"(?i)does not support (?:tool|function)|support tool use|tool choice requires|tools? (?:is|are) not supported"
 )
-"""Texts of Ollama, OpenRouter, vLLM and others for a model without tools."""
+"""Error texts of Ollama, OpenRouter, vLLM and others for a model without tools."""
 
 _ADVICE_NO_TOOLS = "the model cannot call tools here: set model.decision_mode: json, or choose another model"
-_ADVICE_LIMIT = "set options.answer_limit of the provider to the field that the endpoint names"
+_ADVICE_LIMIT = "set options.answer_limit of the provider to the field that the endpoint expects"
 _NAMES_LIMIT = re.compile(r"max_(?:completion_)?tokens'? is not supported|use 'max_")
 
 
@@ -49,7 +49,8 @@ class OpenAiModel:
     """One model at one endpoint. *options* are passed to ``chat.completions.create`` (``temperature``, ...).
 
     Three of them are specific to fireswarm: ``effort`` is sent as ``reasoning_effort``; ``structured_output`` is
-    ``json_object`` for endpoints that enforce no schema; ``answer_limit`` names the field for the longest answer.
+    ``json_object`` for endpoints that enforce no schema; ``answer_limit`` is the name of the field that limits the
+    answer's length.
     """
 
     provider = PROVIDER
@@ -65,14 +66,14 @@ class OpenAiModel:
         timeout_seconds: float = 120.0,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """``timeout_seconds`` is the maximum wait for the next bytes. Without a key no credentials are sent."""
+        """``timeout_seconds`` is the maximum wait for the next bytes. Without a key, no credentials are sent."""
         self.name = name
         self._options = {key: value for key, value in (options or {}).items() if key not in _OWN_OPTIONS}
         own = {key: value for key, value in (options or {}).items() if key in _OWN_OPTIONS}
         if own.get("effort"):
             self._options["reasoning_effort"] = own["effort"]
         self._by_schema = own.get("structured_output", "schema") == "schema"
-        # OpenAI's newer models refuse max_tokens, most other endpoints know nothing else.
+        # OpenAI's newer models refuse max_tokens; most other endpoints accept only max_tokens.
         self._limit_field = own.get("answer_limit") or ("max_tokens" if base_url else "max_completion_tokens")
         self._client = openai.AsyncOpenAI(
             api_key=api_key or "",
@@ -82,7 +83,7 @@ class OpenAiModel:
             _enforce_credentials=False,
         )
         self._headers: dict[str, Any] = {} if api_key else {"Authorization": openai.Omit()}
-        if base_url:  # the SDK reads these from variables, and they are for OpenAI only
+        if base_url:  # the SDK reads these from environment variables, and they are for OpenAI only
             self._client.organization = self._client.project = None
 
     def preview(self, request: ChatRequest) -> dict[str, Any]:
@@ -117,7 +118,7 @@ class OpenAiModel:
         return None
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the arguments of ``chat.completions.create``. An option that is null removes its argument."""
+        """Return the arguments of ``chat.completions.create``. An option with the value null removes its argument."""
         messages = [wire for message in request.messages for wire in wire_messages(message)]
         arguments: dict[str, Any] = {
             "model": self.name,
@@ -194,7 +195,7 @@ class OpenAiModel:
             return self._refusal(error.status_code, error.message, error.response.headers)
         if isinstance(error, (openai.APIConnectionError, openai.APIResponseValidationError)):
             return unreachable(PROVIDER, error)
-        if isinstance(error, openai.APIError):  # inside a stream, after the status 200
+        if isinstance(error, openai.APIError):  # inside a stream, after the HTTP status 200
             return self._refusal(_status_in(error.body), error.message, {})
         if isinstance(error, (httpx2.HTTPError, json.JSONDecodeError)):
             return unreachable(PROVIDER, error)
@@ -208,7 +209,10 @@ class OpenAiModel:
 
 
 def _plain(message: BaseModel) -> dict[str, Any]:
-    """Return what an endpoint sent. It may differ from the SDK's types, which would be a warning for each piece."""
+    """Return the endpoint's object as plain JSON.
+
+    It may differ from the SDK's types, which would cause a warning for each piece.
+    """
     return message.model_dump(mode="json", exclude_unset=True, warnings=False)
 
 
@@ -229,7 +233,7 @@ def _is_strict(schema: dict[str, Any]) -> bool:
 
 
 def _status_in(body: object) -> int:
-    """Return the status of an error inside a stream; a server that fails there may answer the next request."""
+    """Return the status of an error inside a stream; a server error there may succeed on a retry."""
     code = cast("dict[str, Any]", body).get("code") if isinstance(body, dict) else None
     number = int(code) if isinstance(code, (int, str)) and str(code).isdecimal() else 0
     return number if 400 <= number < 600 else 500

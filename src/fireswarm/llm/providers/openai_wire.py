@@ -1,4 +1,4 @@
-"""Messages and answers of chat completions; the pieces of a stream are gathered to one message. Pure."""
+"""Messages and answers of chat completions; the pieces of a stream are combined into one message. Pure."""
 
 from __future__ import annotations
 
@@ -29,20 +29,23 @@ _STOPS = {
     "error": StopReason.OTHER,
     "malformed_function_call": StopReason.OTHER,
 }
-"""Endpoints have further words for an answer that is complete."""
+"""Endpoints use further values for a complete answer."""
 
 THOUGHTS = ("reasoning_content", "reasoning")
-"""Fields with thoughts as text, by endpoint. They go back as they came: some endpoints need them in a loop of calls."""
+"""Fields with thoughts as text, by endpoint.
+
+They are sent back unchanged: some endpoints need them in a loop of calls.
+"""
 
 DETAILS = "reasoning_details"
-"""Signed thoughts, at OpenRouter."""
+"""Field with signed thoughts, at OpenRouter."""
 
 GROWING = ("text", "summary", "data")
-"""Fields of a signed thought that come in pieces."""
+"""Fields of a signed thought that arrive in pieces."""
 
 
 NO_TEXT = "(no output)"
-"""Text of an empty result: several servers refuse an empty message."""
+"""Text that replaces an empty result: several servers refuse an empty message."""
 
 
 @dataclass(slots=True)
@@ -56,7 +59,7 @@ class Gathered:
     calls: list[dict[str, Any]] = field(default_factory=list)
     details: list[dict[str, Any]] = field(default_factory=list)
     _open: dict[int, int] = field(default_factory=dict)
-    """Place in ``calls`` of the call that has the index in the stream."""
+    """Position in ``calls`` of the call with this index in the stream."""
 
     def take_whole(self, message: Mapping[str, Any]) -> None:
         """Take a whole message."""
@@ -65,7 +68,7 @@ class Gathered:
         self.details += message.get(DETAILS) or ()
 
     def take_piece(self, delta: Mapping[str, Any]) -> None:
-        """Take a piece of a stream. A call's arguments come in pieces that are no JSON until the end."""
+        """Take a piece of a stream. A call's arguments arrive in pieces and are valid JSON only at the end."""
         self._take_texts(delta)
         for piece in delta.get("tool_calls") or ():
             self._take_call(piece)
@@ -78,7 +81,10 @@ class Gathered:
                 self.texts[name] = self.texts.get(name, "") + text
 
     def _take_call(self, piece: Mapping[str, Any]) -> None:
-        """Add a piece to its call. Some endpoints give all calls one index, so another id begins another call."""
+        """Add a piece to its call.
+
+        Some endpoints give all calls the same index, so a different id starts a new call.
+        """
         fields = _call_fields(piece)
         index = piece.get("index") or 0
         place = self._open.get(index)
@@ -92,7 +98,7 @@ class Gathered:
         call["function"]["arguments"] += fields["function"]["arguments"]
 
     def _take_detail(self, piece: dict[str, Any]) -> None:
-        """Add a piece of a signed thought to the one before, if it continues that."""
+        """Add a piece of a signed thought to the previous one, if it continues that thought."""
         last = self.details[-1] if self.details else None
         if last is None or (last.get("type"), last.get("index")) != (piece.get("type"), piece.get("index")):
             self.details.append(dict(piece))
@@ -105,7 +111,7 @@ class Gathered:
 
 
 def response_of(gathered: Gathered, usage: Any, request: ChatRequest, name: str) -> ChatResponse:
-    """Return the answer. A call without an id gets one, so that its result can name it."""
+    """Return the answer. A call without an id gets one, which its result refers to."""
     text = gathered.texts.get("content", "")
     refusal = gathered.texts.get("refusal", "")
     calls: tuple[ToolCall, ...] = ()
@@ -131,14 +137,14 @@ def text_of(delta: Mapping[str, Any]) -> str:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a field: most endpoints give a text, some a list of parts."""
+    """Return the text of a field: a string at most endpoints, a list of parts at some."""
     if isinstance(content, list):
         return "".join(_text(part.get("text")) for part in cast("list[Any]", content) if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
 def _content(gathered: Gathered) -> tuple[Any, ...]:
-    """Return the message to send back, then its signed thoughts, each of which is kept whole or left out."""
+    """Return the message to send back, then its signed thoughts; each thought is included completely or left out."""
     said = {name: gathered.texts[name] for name in ("refusal", *THOUGHTS) if name in gathered.texts}
     message: dict[str, Any] = {"role": "assistant", "content": gathered.texts.get("content") or None, **said}
     if gathered.calls:
@@ -149,7 +155,7 @@ def _content(gathered: Gathered) -> tuple[Any, ...]:
 
 
 def _call_fields(call: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call as it goes back, with further fields that an endpoint gave, such as a signature."""
+    """Return a call in the form that is sent back, with further fields of the endpoint, such as a signature."""
     function: Mapping[str, Any] = call.get("function") or {}
     arguments = function.get("arguments")
     further = {name: value for name, value in call.items() if name not in ("index", "id", "type", "function")}
@@ -165,7 +171,7 @@ def _call_fields(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fill_ids(calls: list[dict[str, Any]], decision: int) -> None:
-    """Give an id to calls without one, and to the second of two that share one."""
+    """Give an id to calls without one, and a new id to the second of two calls with the same id."""
     seen: set[str] = set()
     for number, call in enumerate(calls):
         if not call["id"] or call["id"] in seen:
@@ -174,7 +180,7 @@ def _fill_ids(calls: list[dict[str, Any]], decision: int) -> None:
 
 
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
-    """Return a call with its arguments. An endpoint may leave out those of a function without parameters."""
+    """Return a call with its arguments. An endpoint may omit the arguments of a function without parameters."""
     function = call["function"]
     try:
         given: object = json.loads(function["arguments"]) if function["arguments"].strip() else {}
@@ -199,14 +205,14 @@ def usage_of(usage: Any, request: ChatRequest, gathered: Gathered) -> TokenUsage
 
 
 def wire_messages(message: ChatMessage) -> list[dict[str, Any]]:
-    """Return one message of ours as theirs: each result is one message, directly after the calls."""
+    """Return our message in the API's form: each result is one message, directly after the calls."""
     if message.wire is None:
         message.wire = _assistant(message) if message.role == "assistant" else _user(message)
     return message.wire
 
 
 def _assistant(message: ChatMessage) -> list[dict[str, Any]]:
-    """Return an answer as it came: its message with the details of its thoughts."""
+    """Return an answer unchanged: its message with the details of its thoughts."""
     if message.calls and not message.content:
         calls = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": json.dumps(call.input)}}
@@ -225,7 +231,7 @@ def _assistant(message: ChatMessage) -> list[dict[str, Any]]:
 
 
 def _with_valid_arguments(call: dict[str, Any]) -> dict[str, Any]:
-    """Return a call as it came, or with arguments in JSON: several servers refuse a history with others."""
+    """Return a call with arguments that are valid JSON: several servers refuse a history with others."""
     function = call["function"]
     if not function["arguments"].strip():
         return {**call, "function": {**function, "arguments": "{}"}}
@@ -248,7 +254,7 @@ def _user(message: ChatMessage) -> list[dict[str, Any]]:
 
 
 def _result(output: ToolOutput) -> dict[str, Any]:
-    """Return the result of a call. It holds text only: images follow in a message of the user."""
+    """Return the result of a call. It is text only: images follow in a user message."""
     notes = [
         f"[{item.media_type}: not shown, this API takes images only]" for item in output.media if not _is_image(item)
     ]

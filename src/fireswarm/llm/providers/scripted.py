@@ -1,7 +1,7 @@
 """A model without a network: replays recorded answers, or calls a Python function as the model.
 
-For tests of roles and skills, for demos, and for this project's tests. The answer depends only on the
-conversation, not on the number of calls, so that a resumed run gets the same answer.
+For tests of roles and skills, for demos, and for this project's tests. The answer depends only on the conversation, so
+that a resumed run gets the same answer.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ Script = Callable[[ChatRequest], Answer | Awaitable[Answer]]
 
 
 class ScriptedModel:
-    """Answers from *script*: a function of the request, or one answer for each request.
+    """Answers from *script*: a function of the request, or a list with one answer for each request.
 
     An answer is a text, ``{"calls": [{"name": ..., "input": {...}}], "text": ...}``, or ``{"error": 529, "message":
-    ...}`` for an error. A model without *tools* answers with the same as JSON text.
+    ...}`` for an error. A model without *tools* gives the same answer as JSON text.
     """
 
     provider = PROVIDER
     knows_schema = True
 
     def __init__(self, script: Script | Sequence[Answer], name: str = PROVIDER, *, tools: bool | None = None) -> None:
-        """For a sequence, the number of answers in the conversation is the index of the next one; a summary is not one.
+        """Use a sequence by index: the next answer is the number of answers in the conversation, without summaries.
 
-        *tools* defaults to the attribute ``tools`` of a function, and to False for a sequence with an answer in JSON
-        text; otherwise the model calls tools itself.
+        *tools* defaults to the attribute ``tools`` of a function, to False for a sequence with an answer in JSON text,
+        and otherwise to True.
         """
         self.name = name
         self.knows_tools = _calls_tools(script) if tools is None else tools
@@ -72,7 +72,7 @@ class ScriptedModel:
         return response
 
     def preview(self, request: ChatRequest) -> dict[str, Any]:
-        """Return the input of the script."""
+        """Return the request in the form that the script gets."""
         messages = [{"role": message.role, "text": message.text} for message in request.messages]
         tools = [tool.name for tool in request.tools]
         return {"system": request.system, "messages": messages, "schema": request.schema, "tools": tools}
@@ -136,7 +136,7 @@ def _calls_tools(script: Script | Sequence[Answer]) -> bool:
 
 
 def _calls_of(answer: dict[str, Any], request: ChatRequest) -> tuple[ToolCall, ...]:
-    """Return the calls of a scripted answer. Ids that the script leaves out count the calls of the conversation."""
+    """Return the calls of a scripted answer. Calls without an id in the script are numbered across the conversation."""
     first = sum(len(message.content or ()) for message in request.messages if message.role == "assistant")
     try:
         return tuple(

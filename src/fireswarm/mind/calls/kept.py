@@ -1,4 +1,4 @@
-"""Text that a summary of older messages must keep verbatim."""
+"""Text that compaction must keep verbatim."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ class KeptWords:
     todo: str = ""
 
     def hear(self, message: str) -> None:
-        """Keep a message of the person."""
+        """Store a message of the person."""
         self.said.append(f"Message: {message}")
 
     def hear_answer(self, question: str, answer: str) -> None:
-        """Keep a question and its answer."""
+        """Store a question and its answer."""
         self.said.append(f"You asked: {question}\nAnswer: {answer}")
 
     def part(self, limit: int, outputs: Iterable[str]) -> Part:
-        """Return what is kept as one part; *limit* is that of the prompt in tokens, *outputs* those of many pages.
+        """Return the stored text as one part.
 
-        The newest messages come first into the limit; older ones are only in the summary.
+        *limit* is the prompt's limit in tokens, *outputs* are the steps with outputs of several pages.
+
+        The newest messages are included first; older ones are only in the summary.
         """
         room, shown = limit * CHARS_PER_TOKEN // SHARE_OF_PROMPT, list[str]()
         for words in reversed(self.said):
@@ -39,8 +41,8 @@ class KeptWords:
                 break
             room -= len(words)
             shown.append(words)
-        lines = ["# What the person said, word for word", *reversed(shown)] if shown else []
-        lines += ["# What is to be done", self.todo] if self.todo else []
+        lines = ["# The person's messages, word for word", *reversed(shown)] if shown else []
+        lines += ["# To-do list", self.todo] if self.todo else []
         if pages := ", ".join(outputs):
-            lines.append(f"[read_output still shows the outputs {pages}]")
+            lines.append(f"[read_output can still show these outputs: {pages}]")
         return Part(Component.STATE, "\n".join(lines), "what was kept")

@@ -1,4 +1,4 @@
-"""The output of a call as the model sees it. A long one is kept and shown in pages."""
+"""The output of a call as the model sees it. A long output is stored and shown in pages."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fireswarm.errors import InvalidInput
 from fireswarm.redaction import REDACTED
 
 MAX_ALL_CHARS = 20_000_000
-"""Characters of all outputs of a run that are kept; the oldest outputs are dropped first."""
+"""Maximum number of characters of all stored outputs of a run; the oldest outputs are dropped first."""
 
 LEAST_PAGE_CHARS = 256
-"""The shortest page of an output; an answer whose calls could not all show one has too many calls."""
+"""Minimum length of a page; an answer has too many calls if its outputs cannot each have a page of this length."""
 
 FOOTER_CHARS = 120
-"""Room for the last line of a page, so that a page that is read later fits into one."""
+"""Space for the last line of a page, so that a page read later also fits."""
 
 REPLACED = (
     f"[A part of this call's input was replaced by {REDACTED} before the call, because it looks like a secret."
@@ -28,7 +28,7 @@ REPLACED = (
 class Outputs:
     """The long outputs of a run by the names of their steps. A page has at most ``page_chars`` characters.
 
-    ``most_page_chars`` is the length of a page that has room enough.
+    ``most_page_chars`` is the maximum length of a page, used when the prompt has space.
     """
 
     most_page_chars: int
@@ -38,11 +38,11 @@ class Outputs:
     _dropped: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Begin with pages of the greatest length."""
+        """Start with pages of the maximum length."""
         self.page_chars = self.most_page_chars
 
     def share(self, calls: int, room: int) -> int:
-        """Set the length of a page so that the outputs of *calls* take *room*; returns how many have room."""
+        """Set the page length so that the outputs of *calls* fit into *room*; returns how many of them fit."""
         self.page_chars = max(LEAST_PAGE_CHARS, min(self.most_page_chars, room // max(1, calls)))
         return max(1, room // LEAST_PAGE_CHARS)
 
@@ -52,7 +52,7 @@ class Outputs:
         return list(self._pages)
 
     def show(self, step: str, text: str) -> str:
-        """Return *text*, or its first page and how to read on."""
+        """Return *text*, or its first page and how to read the next one."""
         if len(text) <= self.page_chars:
             return text
         self._pages[step] = split_pages(text, max(self.page_chars - FOOTER_CHARS, self.page_chars // 2))
@@ -65,15 +65,15 @@ class Outputs:
         pages = self._pages.get(step)
         if pages is None:
             known = ", ".join(self._pages) or "none"
-            problem = f"output {step} is kept no longer" if step in self._dropped else f"unknown output {step!r}"
-            raise InvalidInput(f"{problem}; those of several pages: {known}")
+            problem = f"output {step} is no longer stored" if step in self._dropped else f"unknown output {step!r}"
+            raise InvalidInput(f"{problem}; outputs with several pages: {known}")
         if not 1 <= number <= len(pages):
             raise InvalidInput(f"output {step} has the pages 1 to {len(pages)}")
         more = f"; read on with read_output, output {step}, page {number + 1}" if number < len(pages) else ""
         return f"{pages[number - 1]}\n[page {number} of {len(pages)} of output {step}{more}]"
 
     def _drop_oldest(self) -> None:
-        """Drop outputs while all together are longer than the limit, but the newest."""
+        """Drop the oldest outputs until all together fit the limit; the newest always stays."""
         size = sum(len(page) for pages in self._pages.values() for page in pages)
         while size > self.max_all_chars and len(self._pages) > 1:
             oldest = next(iter(self._pages))

@@ -14,26 +14,26 @@ from fireswarm.contracts.skills.artifact import Artifact, MediaBlock
 from fireswarm.contracts.skills.skill import SkillResult
 
 REFUSED_CODE = 126
-"""Exit code of a call that was not allowed, as shells use it for "cannot execute"."""
+"""Exit code of a denied call, the one that shells use for "cannot execute"."""
 
 MAX_VALUE_CHARS = 4_000
-"""Maximum size of an artifact's value that the model is shown."""
+"""Maximum size of an artifact's value in the model's prompt."""
 
 MAX_SIGNALS_SHOWN = 30
 
 Record = dict[str, Any]
-"""A result as it is recorded: JSON without the fields that have their default."""
+"""A result as it is recorded: JSON without the fields that have their default value."""
 
 SKIPPED: Record = {"text": "Skipped by the operator. An earlier run started this step; its output is unknown."}
 
 
 RETRIED = ".r1"
-"""End of the name of a step that is executed again after a failure."""
+"""Suffix of the name of a step that is executed again after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The step of one call. ``begun`` are the kinds of records that an earlier start of the run left for it."""
+    """The step of one call. ``begun`` holds the kinds of records that an earlier start of the run wrote for it."""
 
     name: str
     call: ToolCall
@@ -46,7 +46,7 @@ class Step:
 
     @property
     def question(self) -> str:
-        """Name of the step in questions: the same when it is executed again."""
+        """Name of the step in questions; a repeated step has the same name."""
         return self.name.removesuffix(RETRIED)
 
     def again(self, begun: frozenset[str]) -> Step:
@@ -55,12 +55,12 @@ class Step:
 
 
 class CallResult(Contract):
-    """The effect of a call. ``text`` is its output; ``errors`` and ``exit_code`` are those of a command.
+    """The effect of a call. ``text`` is its output; ``errors`` and ``exit_code`` come from a command.
 
-    ``acted`` is True for a step that the gate decided on, ``changes`` if it may have changed something. ``retry``
-    counts repetitions. ``folder`` is where a command left the shell, ``started`` the id of a background command.
-    ``artifacts`` were stored by a tool, ``skill_result`` is that of a skill with code. ``note`` is shown at the end;
-    ``recorded`` is True if the log has the event already.
+    ``acted`` is True if the gate decided on the call, ``changes`` if the call may have changed something. ``retry``
+    counts repetitions. ``folder`` is the shell's folder after a command, ``started`` the id of a background command.
+    ``artifacts`` were stored by a tool; ``skill_result`` is the result of a skill with code. ``note`` is shown at the
+    end; ``recorded`` is True if the event log already has this call.
     """
 
     text: str = ""
@@ -80,7 +80,7 @@ class CallResult(Contract):
 
     @property
     def is_failure(self) -> bool:
-        """True for a call that was executed and failed, or took too long."""
+        """True for a call that was executed and failed or timed out."""
         return self.status in (StepStatus.FAILED, StepStatus.TIMEOUT)
 
     def record(self) -> Record:

@@ -33,19 +33,20 @@ def _number(description: str) -> dict[str, Any]:
 
 RUN_COMMAND_SPEC = _spec(
     RUN_COMMAND,
-    "Runs a shell command and returns its output and exit code. The working folder is kept for the next command. "
-    "The command gets no keyboard input. With background, it returns at once: use that for servers and long jobs.",
+    "Runs a shell command and returns its output and exit code. The next command starts in the folder where this "
+    "one ends. The command gets no keyboard input. With background, it returns at once: use that for servers and "
+    "long jobs.",
     ("command",),
     command=_text("the command line"),
     timeout_seconds={"type": "number", "exclusiveMinimum": 0, "description": "time limit, if the default is too short"},
     background={
         "type": "boolean",
-        "description": "continue while it runs; it ends with this run at the latest",
+        "description": "return at once; the command is stopped at the latest when this run ends",
     },
 )
 COMMAND_OUTPUT_SPEC = _spec(
     COMMAND_OUTPUT,
-    "Reads the new output of a background command, and whether it still runs.",
+    "Returns the new output of a background command, and whether it is still running.",
     ("id",),
     id=_text("the command's id, such as c1"),
     wait_seconds={"type": "number", "minimum": 0, "description": "how long to wait for output or the end; default 0"},
@@ -58,8 +59,8 @@ STOP_COMMAND_SPEC = _spec(
 )
 USE_SKILL_SPEC = _spec(
     USE_SKILL,
-    "Uses a skill. A skill with instructions returns them: follow them. A skill with code runs on `input` and "
-    "returns its result.",
+    "Uses a skill. A skill with instructions returns them: follow them. A skill with code is run with `input` and "
+    "its result is returned.",
     ("name", "reason"),
     name=_text("name of the skill"),
     reason=_text("why this skill, in one sentence for the operator"),
@@ -67,7 +68,7 @@ USE_SKILL_SPEC = _spec(
 )
 READ_SKILL_FILE_SPEC = _spec(
     READ_SKILL_FILE,
-    "Reads a file of a skill, or one section (SKILL.md#Heading), with line numbers, in pages.",
+    "Returns a file of a skill, or one section (SKILL.md#Heading), with line numbers, in pages.",
     ("skill", "path"),
     skill=_text("name of the skill"),
     path=_text("path within the skill's folder"),
@@ -82,9 +83,9 @@ SEARCH_SKILLS_SPEC = _spec(
 )
 READ_OUTPUT_SPEC = _spec(
     READ_OUTPUT,
-    "Reads another page of the long output of an earlier call.",
+    "Returns another page of the long output of an earlier call.",
     ("output", "page"),
-    output=_text("the output's number, as its first page gives it"),
+    output=_text("the number of the output, given on its first page"),
     page=_number("number of the page"),
 )
 TODO_SPEC = _spec(
@@ -103,7 +104,7 @@ TODO_SPEC = _spec(
 )
 ASK_USER_SPEC = _spec(
     ASK_USER,
-    "Asks a person and waits for the answer. Use it only for what only they can know or decide.",
+    "Asks a person and waits for the answer. Use it only if nobody but the person can know or decide the answer.",
     ("question",),
     question=_text("the question"),
     options={
@@ -124,7 +125,7 @@ def delegate_spec(roles: tuple[str, ...]) -> ToolSpec:
         _DELEGATE_TEXT,
         ("role", "objective"),
         role={"type": "string", "enum": list(roles), "description": "the role that does it"},
-        objective=_text("the task, self-contained: the role does not see this conversation"),
+        objective=_text("the task, self-contained: the role cannot read this conversation"),
         context={"type": "object", "description": 'inputs, such as {"path": "src"}'},
         expected_outcome=_text("how to tell that the task is done"),
     )

@@ -17,13 +17,16 @@ LEFT = "Not executed: the run was stopped before this action. The next message s
 
 @dataclass(frozen=True, slots=True)
 class SteeredSteps:
-    """The steps of a run that a person's words add or leave out. They are recorded: a run that goes on knows them."""
+    """The steps of a run that a person's messages add or skip.
+
+    They are recorded, so that a resumed run repeats them.
+    """
 
     steering: Steering
     recorder: Recorder
 
     async def said_before(self, decision: int) -> str:
-        """Return what is said to the model before the answer of *decision*, or ""."""
+        """Return the message to the model before the answer of *decision*, or ""."""
         step = f"steering:{decision}"
         if not self.recorder.has_begun(step):
             asked = self.recorder.has_begun(f"llm:{decision}.0") or self.recorder.has_begun(
@@ -39,11 +42,11 @@ class SteeredSteps:
 
     @property
     def leaves_out(self) -> bool:
-        """True if the run was stopped, and a message says how to go on."""
+        """True if the run was stopped and a message says how to continue."""
         return self.steering.stopped and bool(self.steering.text)
 
     async def leave_out(self, step: Step) -> CallResult | None:
-        """Return the result of a call that is left out because the run was stopped before it ended, or None."""
+        """Return the result of a call that is skipped because the run was stopped before the call ended, or None."""
         if "left" not in step.begun and (step.begun or not self.leaves_out):
             return None
 

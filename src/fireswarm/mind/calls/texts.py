@@ -1,4 +1,4 @@
-"""Inputs of calls that need a check, and texts for the model. Pure."""
+"""Checks of call inputs, and texts for the model. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CUT_SHORT: Mapping[StopReason, str] = {
     StopReason.CONTEXT: "at the end of the model's context",
     StopReason.OTHER: "before it was complete",
 }
-"""The place at which an answer ended that is not complete."""
+"""Where an incomplete answer was cut off."""
 
 _TODO_MARKS: dict[str, str] = dict(zip(TODO_STATES, ("[ ]", "[>]", "[x]"), strict=True))
 
@@ -25,7 +25,7 @@ NOT_EXECUTED = "This call was not executed: the run was stopped here."
 
 
 FAILED, UNANSWERED = "failed", "unanswered"
-"""Two ways for a run to stop that a person's message reopens: after an answer, or without one."""
+"""The two kinds of failure after which a person's message can resume a run: after an answer, and without one."""
 
 
 class NoAnswer(Exception):
@@ -37,24 +37,24 @@ class NoMessage(Exception):
 
 
 def cut_call(stop: StopReason) -> str:
-    """Return the fault of the last call of an answer that is not complete: a part of its input may be missing."""
+    """Return the error for the last call of an incomplete answer: a part of the call's input may be missing."""
     return f"The answer was cut off {CUT_SHORT[stop]}, and this call with it. Work in smaller parts."
 
 
 def cut_answer(stop: StopReason) -> str:
-    """Return what is said to an answer that is not complete."""
+    """Return the message to the model after an incomplete answer."""
     return f"Your answer was cut off {CUT_SHORT[stop]}. Answer more briefly, or in parts."
 
 
 def describe_answers_left(left: int, *, finishes: bool = False) -> str:
-    """Return what the model is told of the answers that are left; *finishes*: the run ends with the tool finish."""
+    """Return the warning about the number of answers left; *finishes* is True if the run ends with the tool finish."""
     if left > 1:
         return f"[{left} answers left.]"
     return f"[This is your last answer. {f'Call {FINISH}' if finishes else 'Answer'} now, and say what is unfinished.]"
 
 
 def outputs_of_all(calls: Iterable[ToolCall], known: Collection[ToolOutput]) -> list[ToolOutput]:
-    """Return an output for each call: a conversation in which one has none is refused."""
+    """Return one output for each call: providers refuse a conversation in which a call has no output."""
     by_id = {output.call_id: output for output in known}
     return [
         by_id.get(call.id) or ToolOutput(call_id=call.id, name=call.name, text=NOT_EXECUTED, failed=True)
@@ -63,17 +63,20 @@ def outputs_of_all(calls: Iterable[ToolCall], known: Collection[ToolOutput]) -> 
 
 
 def number_in(given: Mapping[str, Any], name: str, usual: int) -> int:
-    """Return an input that is a number from 1 on, or *usual* without it. Raises InvalidInput for another value."""
+    """Return an input that must be a number of at least 1, or *usual* if it is missing.
+
+    Raises InvalidInput for another value.
+    """
     value = given.get(name)
     if value is None:
         return usual
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 1:
-        raise InvalidInput(f"{name} must be a number from 1 on")
+        raise InvalidInput(f"{name} must be a number of at least 1")
     return int(value)
 
 
 def todo_list(given: Mapping[str, Any]) -> str:
-    """Return the items of a list of what is to be done, one a line."""
+    """Return the items of a to-do list, one a line."""
     lines: list[str] = []
     for item in cast("list[Any]", given.get("items")) if isinstance(given.get("items"), list) else [None]:
         fields = cast("dict[str, Any]", item) if isinstance(item, dict) else {}

@@ -1,6 +1,6 @@
-"""The background commands of a run. A run that goes on after a crash starts none of them again.
+"""The background commands of a run. A resumed run does not restart them.
 
-Starting and reading are steps of the run: what the model was told stays as it was.
+Starting and reading are recorded steps: a resumed run gives the model the same results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fireswarm.processes.run import CannotStart
 from fireswarm.processes.shell import Shell
 
 MAX_RUNNING = 8
-"""Background commands of a run at one time."""
+"""Maximum number of background commands of a run at one time."""
 
 LOST = "was lost when the run was interrupted. Start it again if you need it"
 
@@ -36,21 +36,21 @@ class BackgroundCommands:
     longest_wait: float
     _live: dict[str, BackgroundCommand] = field(default_factory=dict)
     _all: list[BackgroundCommand] = field(default_factory=list)
-    """Also one whose start could not be recorded, so that its id was given again."""
+    """Includes commands whose start was not recorded, so that their id was used again."""
 
     known: list[str] = field(default_factory=list)
-    """All that this run started, now or before it was interrupted."""
+    """Every command that this run started, also before an interruption."""
 
     _told: set[str] = field(default_factory=set)
-    """Those whose end the model knows."""
+    """Commands whose end was reported to the model."""
 
     async def start(self, line: str, cwd: Path, seconds: float, view: View | None) -> tuple[str, str]:
-        """Start a command; returns its id and what to tell the model. Raises CannotStart and SandboxRefused."""
+        """Start a command; returns its id and the text for the model. Raises CannotStart and SandboxRefused."""
         active = [each for each, command in self._live.items() if not command.ended.is_set()]
         if sum(not command.ended.is_set() for command in self._all) >= MAX_RUNNING:
             raise CannotStart(
-                f"{len(active)} background commands are running ({', '.join(active)}), and no more are allowed: "
-                f"end one with {STOP_COMMAND}"
+                f"{len(active)} background commands are running ({', '.join(active)}), which is the maximum: end "
+                f"one with {STOP_COMMAND}"
             )
         name = f"c{len(self.known) + 1}"
         self._live[name] = await BackgroundCommand.start(self.shell, line, cwd, seconds, view)
@@ -62,15 +62,15 @@ class BackgroundCommands:
         )
 
     def note_started(self, name: str) -> None:
-        """Remember a command that this run started, now or before it was interrupted."""
+        """Record the id of a command that this run started, also before an interruption."""
         self.known.append(name)
 
     async def read(self, step: str, given: Mapping[str, Any]) -> str:
         """Return the new output and the state of a command. Raises InvalidInput."""
         name, wait = self._check_id(given), given.get("wait_seconds")
         wait = 0 if wait is None else wait
-        if isinstance(wait, bool) or not isinstance(wait, (int, float)) or not wait >= 0:  # also not a number
-            raise InvalidInput("wait_seconds must be a number from 0 on")
+        if isinstance(wait, bool) or not isinstance(wait, (int, float)) or not wait >= 0:  # rejects NaN
+            raise InvalidInput("wait_seconds must be a number of at least 0")
 
         async def look() -> dict[str, Any]:
             if (command := self._live.get(name)) is not None:
@@ -83,7 +83,10 @@ class BackgroundCommands:
         return await self._record(step, name, look)
 
     async def stop(self, step: str, given: Mapping[str, Any]) -> str:
-        """End a command with all that it started, and return the rest of its output. Raises InvalidInput."""
+        """Stop a command and all its child processes, and return the rest of its output.
+
+        Raises InvalidInput.
+        """
         name = self._check_id(given)
 
         async def end() -> dict[str, Any]:
@@ -95,7 +98,7 @@ class BackgroundCommands:
         return await self._record(step, name, end)
 
     async def news(self, decision: int) -> str:
-        """Return which commands have ended, of those whose end the model does not know; "" if none has."""
+        """Return the commands that have ended since the last report to the model, or ""."""
         open_ones = [name for name in self.known if name not in self._told]
         if not open_ones:
             return ""

@@ -1,4 +1,4 @@
-"""The folder of a run's commands, what they see, and how long they may take."""
+"""Working folder, view and time limit of a run's commands."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fireswarm.settings.agent import RuntimeSettings
 from fireswarm.skills.packs.catalog import Skill
 
 MAX_TIMES = 10
-"""A model may give a command this multiple of the usual time limit."""
+"""Maximum time limit that a model may request, as a multiple of the usual one."""
 
 
 @dataclass(slots=True)
 class CommandPlace:
-    """The place of the next command of a run. ``folder`` is the one that the last command left."""
+    """Settings for the next command of a run. ``folder`` is the shell's folder after the last command."""
 
     assignment: Assignment
     runtime: RuntimeSettings
@@ -35,9 +35,9 @@ class CommandPlace:
         return self.assignment.constraints.timeout_seconds or self.runtime.timeout_seconds
 
     def seconds(self, wanted: Any, *, usual: float = 1.0) -> float:
-        """Return the time limit of a command: *wanted*, at most MAX_TIMES the usual one; or that of the task.
+        """Return the time limit of a command: *wanted*, up to MAX_TIMES the usual limit or the limit of the task.
 
-        *usual* multiplies the limit of a command that wants none.
+        *usual* multiplies the limit of a command without *wanted*.
         """
         longest = self.timeout_seconds * (1 if self.assignment.constraints.timeout_seconds else MAX_TIMES)
         if isinstance(wanted, bool) or not isinstance(wanted, (int, float)) or not wanted > 0:  # also NaN
@@ -45,22 +45,22 @@ class CommandPlace:
         return min(float(wanted), longest) if longest > self.timeout_seconds else longest
 
     def line_of(self, command: str, skill: Skill | None) -> str:
-        """Return *command* with the lines before it that go to its folder and name that of the skill."""
+        """Return *command* after lines that change to its folder and set the folder of the skill."""
         named = f"export SKILL_DIR={shlex.quote(str(skill.folder))}\n" if skill is not None else ""
         there = f"cd {shlex.quote(str(self.folder))} || exit\n" if self.folder is not None else ""
         return f"{named}{there}{command}"
 
     def go_to(self, folder: str) -> None:
-        """Run the next command in *folder*, if that is in the workspace."""
+        """Run the next command in *folder* if *folder* is in the workspace."""
         path = Path(folder).resolve()
         self.folder = path if path.is_relative_to(self.assignment.cwd.resolve()) and path.is_dir() else None
 
     def view(self, skill: Skill | None, *, writes: bool) -> View | None:
-        """Return what a command sees, or None if the operator allows it everything."""
+        """Return what a command can see, or None if the operator does not confine commands."""
         if self.runtime.confinement == "none":
             return None
         readable = self.runtime.readable if skill is None else (*self.runtime.readable, skill.folder)
-        # Only a mount keeps a read-only task from writing.
+        # Only a read-only mount can keep a task from writing.
         contained = writes and self.runtime.confinement == "container"
         network = writes and self.runtime.network
         return View(

@@ -27,7 +27,7 @@ def given_tool(tool: Tool) -> RunTool:
 
 
 async def _call(tool: Tool, run: ToolRun, step: Step) -> CallResult:
-    """Call the tool as one step, if it is allowed."""
+    """Call the tool as one step, if the gate allows it."""
     call = gate.tool_call(tool, step.input)
 
     async def work() -> Record:
@@ -51,9 +51,9 @@ async def _call(tool: Tool, run: ToolRun, step: Step) -> CallResult:
 
 
 async def _preview(tool: Tool, inputs: Mapping[str, Any], run: ToolRun) -> str:
-    """Return the change that a call would make, or "" if its tool has no preview. Raises PreviewFailed.
+    """Return the change that a call would make, or "" if the tool has no preview. Raises PreviewFailed.
 
-    The error shows no passage of a file that the model may not read without a question.
+    The error contains no text of a file that the model may not read without approval.
     """
     try:
         return await tool.preview(inputs) if tool.preview is not None else ""
@@ -75,5 +75,5 @@ def _json(value: Any) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """Return an error's message; the type precedes one of foreign code."""
+    """Return an error's message; for an error of foreign code, the type comes first."""
     return str(error) if isinstance(error, FireswarmError) else f"{type(error).__name__}: {error}"

@@ -18,10 +18,10 @@ IN_BACKGROUND = "(in the background, until this run ends)"
 
 
 async def run_command(run: ToolRun, step: Step) -> CallResult:
-    """Run a command in the folder that the last one left, if it is allowed. Raises InvalidInput."""
+    """Run a command in the current folder of the shell, if the gate allows it. Raises InvalidInput."""
     _check(step)
     result = await run.act_by_policy(step, partial(_run_once, run))
-    # With a folder for outputs, also a command that is confined to reading may change something there.
+    # If there is an output folder, a command with a read-only view may also change something there.
     ran = result.status is not StepStatus.REFUSED
     return result.model_copy(update={"changes": ran and (result.changes or run.assignment.outputs is not None)})
 

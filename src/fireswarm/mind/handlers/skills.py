@@ -1,4 +1,4 @@
-"""Use skills: take up instructions, run code, read files, search."""
+"""Use skills: activate instructions, run code, read files, search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fireswarm.skills.packs.catalog import Skill
 
 
 class Delegates(Exception):
-    """Stops the run until the tasks that it delegated are done."""
+    """Suspends the run until the tasks that it delegated are done."""
 
     def __init__(self, summary: str, tasks: tuple[PlannedTask, ...], result: SkillResult) -> None:
         super().__init__(summary)
@@ -32,7 +32,7 @@ class Delegates(Exception):
 
 
 async def use_skill(run: ToolRun, step: Step) -> CallResult:
-    """Take up a skill: return its instructions, or run its code. Raises InvalidInput, NeedsAnswer and Delegates."""
+    """Activate a skill: return its instructions, or run its code. Raises InvalidInput, NeedsAnswer and Delegates."""
     name = run.briefing.resolve(str(step.input.get("name") or ""))
     step.input["name"] = name  # the event names the skill as the catalog does
     skill = run.mind.catalog.skills[name]
@@ -41,11 +41,11 @@ async def use_skill(run: ToolRun, step: Step) -> CallResult:
     run.take_up(name, str(step.input.get("reason") or "chosen"))
     if skill.entry is not None:
         return await run.act_by_policy(step, partial(_run_code, run, skill))
-    return CallResult(text=f"You are using {name} already." if is_in_use else run.briefing.activation(name))
+    return CallResult(text=f"{name} is already in use." if is_in_use else run.briefing.activation(name))
 
 
 async def _run_code(run: ToolRun, skill: Skill, step: Step) -> CallResult:
-    """Run a skill's code as one step, and keep its result for the creator of the task."""
+    """Run a skill's code as one step, and store its result for the creator of the task."""
     try:
         inputs = json_params(step.input.get("input"))
     except Undecodable as error:
@@ -81,12 +81,12 @@ async def _run_code(run: ToolRun, skill: Skill, step: Step) -> CallResult:
 
 
 async def search_skills(run: ToolRun, step: Step) -> CallResult:
-    """Search all skills by the model's own words. Raises InvalidInput without words."""
+    """Search all skills with the model's query. Raises InvalidInput without words."""
     return CallResult(text=await run.briefing.search(str(step.input.get("query") or "")))
 
 
 async def read_skill_file(run: ToolRun, step: Step) -> CallResult:
-    """Read a file of a skill: text in pages, an image or a PDF as it is. Raises InvalidInput if it cannot be read."""
+    """Read a file of a skill: text in pages, an image or a PDF unchanged. Raises InvalidInput if it cannot be read."""
     given, briefing = step.input, run.briefing
     name = briefing.resolve(str(given.get("skill") or ""))
     path = str(given.get("path") or "").strip()
@@ -102,7 +102,7 @@ async def read_skill_file(run: ToolRun, step: Step) -> CallResult:
             return CallResult(text=text, media=(media,))
         if b"\0" in content[:SNIFF_BYTES]:
             raise InvalidInput(
-                f"{path} is not text: it has {len(content):,} bytes; look into it with run_command, as {place}, "
-                f"while you use the skill {name}"
+                f"{path} is not a text file: it has {len(content):,} bytes; inspect it with run_command, as "
+                f"{place}, while you use the skill {name}"
             )
     return CallResult(text=briefing.file_page(name, path, offset, limit))

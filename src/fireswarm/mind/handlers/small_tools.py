@@ -22,7 +22,10 @@ MAX_NAME_CHARS = 64
 
 
 async def ask_user(run: ToolRun, step: Step) -> CallResult:
-    """Ask a person. Raises InvalidInput for a call without a question, and NeedsAnswer until it is answered."""
+    """Ask a person.
+
+    Raises InvalidInput for a call without a question, and NeedsAnswer until the question is answered.
+    """
     asked = step.input.get("question")
     if not isinstance(asked, str) or not asked.strip():
         raise InvalidInput("ask_user needs question, a text")
@@ -56,13 +59,13 @@ async def ask_user(run: ToolRun, step: Step) -> CallResult:
 
 
 async def todo(run: ToolRun, step: Step) -> CallResult:
-    """Replace the list of what is to be done. Its event shows it to the operator."""
+    """Replace the to-do list. Its event shows the list to the operator."""
     run.kept.todo = todo_list(step.input)
-    return CallResult(text=run.kept.todo or "[nothing to do]")
+    return CallResult(text=run.kept.todo or "[the list is empty]")
 
 
 async def read_output(run: ToolRun, step: Step) -> CallResult:
-    """Return a page of a long output. Raises InvalidInput if there is none."""
+    """Return a page of a long output. Raises InvalidInput if the page does not exist."""
     output, page = str(step.input.get("output") or ""), number_in(step.input, "page", 1)
     return CallResult(text=run.outputs.page(output, page))
 
@@ -78,7 +81,7 @@ async def stop_command(run: ToolRun, step: Step) -> CallResult:
 
 
 async def delegate(run: ToolRun, step: Step) -> CallResult:
-    """Plan a task for another role, or return the result of the task that an earlier turn created for this call."""
+    """Plan a task for another role, or return the result if an earlier turn created the task."""
     key = f"call.{run.assignment.phase}.{step.name}"
     child = run.assignment.children.get(key)
     if child is not None:
@@ -101,7 +104,10 @@ async def delegate(run: ToolRun, step: Step) -> CallResult:
 
 
 async def finish(run: ToolRun, step: Step) -> CallResult:
-    """End the run with an answer and a structured result. Raises InvalidInput for a result that does not fit."""
+    """End the run with an answer and a structured result.
+
+    Raises InvalidInput for a result that does not match the schema.
+    """
     if run.has_failed:
         raise InvalidInput("an earlier call of this answer failed: look at its output first, then finish")
     result = step.input.get("result") or {}

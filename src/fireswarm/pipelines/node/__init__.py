@@ -1,1 +1,1 @@
-"""The node pipeline: its schema, its steps and the code it writes."""
+"""The node pipeline: its schema, its steps and the generated code."""

@@ -5,7 +5,7 @@
     while it does not pass: code-fix, code-validate; at most ``fix_loop_max`` times
     pr-prepare; or pipeline-escalate, which needs review
 
-Each round is one plan; the steps of a round run one after the other, each with the files of the one before it.
+Each round is one plan; the steps of a round run in sequence, each with the files of the previous step.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Round(NamedTuple):
 
 
 def next_round(request: SkillRequest) -> SkillResult:
-    """Return the next plan of the run that *request*'s task represents, or its end."""
+    """Return the next plan of the run to which *request*'s task belongs, or its end."""
     children = request.children
     files = Carried.of(request)
     if stuck := [child for child in children if child.status != "done"]:
@@ -81,7 +81,7 @@ def _choose_round(children: tuple[ChildResult, ...], files: Carried, fixes: int,
 
 
 def _plan_tasks(steps: Iterable[str], request: SkillRequest, fixes: int) -> tuple[PlannedTask, ...]:
-    """Return the tasks of a round, each after the one before it."""
+    """Return the tasks of a round, each depending on the previous one."""
     number = sum(child.key.startswith("code-validate") for child in request.children)
     tasks: list[PlannedTask] = []
     for step in steps:

@@ -9,7 +9,7 @@ from fireswarm.pipelines.scope import unified_diff
 
 
 def write_operations(request: SkillRequest, question: str) -> SkillResult:
-    """Write ``operations.py`` as advised. *question* is a template with ``{name}`` and ``{target}``."""
+    """Write ``operations.py`` from the advisor's answer. *question* is a template with ``{name}`` and ``{target}``."""
     carried = Carried.of(request)
     name = str(carried.json("node_schema.json")["name"])
     target = f"nodes/{name}/operations.py"
@@ -21,7 +21,7 @@ def write_operations(request: SkillRequest, question: str) -> SkillResult:
             material=material_of(carried, paths),
             scope=(target,),
         )
-        return SkillResult(state=SkillState.ADVICE_REQUIRED, summary=f"{target} is to be written", asks=asks)
+        return SkillResult(state=SkillState.ADVICE_REQUIRED, summary=f"{target} needs to be written", asks=asks)
     advice = CodeAdvice.model_validate(request.advice[-1].content)
     carried.write_project({draft.path: draft.content for draft in advice.files})
     write_diff(carried)
@@ -37,4 +37,4 @@ def material_of(carried: Carried, paths: list[str]) -> tuple[Material, ...]:
 
 def write_diff(carried: Carried) -> None:
     """Write ``diff.patch``: all additions of the run so far."""
-    carried.write("diff.patch", unified_diff({}, carried.tree(PROJECT)), "all that this run adds")
+    carried.write("diff.patch", unified_diff({}, carried.tree(PROJECT)), "all additions of this run")

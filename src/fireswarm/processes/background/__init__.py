@@ -1,1 +1,1 @@
-"""Commands that run while their caller goes on, and end with it at the latest."""
+"""Commands that run in the background of their caller, and end with it at the latest."""

@@ -1,4 +1,4 @@
-"""A command in the background, confined and limited as one in the foreground. All that it started ends with it."""
+"""A background command, confined and limited like one in the foreground. All its child processes end with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GUARD = "fireswarm.processes.background.guard"
 
 @dataclass(slots=True)
 class BackgroundCommand:
-    """A command in progress, or one that has ended: then ``ended`` is set and ``end`` says how."""
+    """A command in progress or ended; at its end, ``ended`` is set and ``end`` describes how it ended."""
 
     output: RecentOutput
     _started: Confined
@@ -36,7 +36,7 @@ class BackgroundCommand:
     async def start(
         cls, shell: Shell, command: str, cwd: Path, seconds: float, view: View | None = None
     ) -> BackgroundCommand:
-        """Start *command* in *cwd*, confined to *view* if given. It is ended after *seconds* at the latest.
+        """Start *command* in *cwd*, confined to *view* if given. It is killed after *seconds* at the latest.
 
         Raises SandboxRefused if it cannot be confined, and CannotStart.
         """
@@ -44,7 +44,7 @@ class BackgroundCommand:
             await anyio.to_thread.run_sync(view.check)
         output, program = RecentOutput(shell.max_output_bytes), shell.program(command, cwd)
         with ExitStack() as guard:
-            if view is None or view.container:  # bubblewrap ends its command with this process by itself
+            if view is None or view.container:  # bubblewrap itself ends its command together with this process
                 words = (sys.executable, "-m", GUARD, program.own.mark)
                 guard.callback(Confined.start(Program(words, Path.cwd()), None, LIMITS).kill)
             process = Confined.start(program, view, shell.limits, output)
@@ -58,7 +58,7 @@ class BackgroundCommand:
         return time.monotonic() - self._began
 
     def stop(self) -> None:
-        """End the command with all that it started, and wait for that. Blocks."""
+        """Kill the command and its child processes, and wait until they have ended. Blocks."""
         self._started.stop()
         self.wait()
 
@@ -67,7 +67,7 @@ class BackgroundCommand:
         self.ended.wait()
 
     def _follow(self) -> None:
-        """Wait for the end of the command, or end it at a limit; then end all that it left."""
+        """Wait for the end of the command, or kill it at a limit; then kill all remaining child processes."""
         try:
             self.end = self._describe(self._started.wait(self._seconds, grace=KILL_AFTER_SECONDS))
         finally:
@@ -78,19 +78,19 @@ class BackgroundCommand:
     def _describe(self, ended: Ended) -> str:
         match ended.excess.limit if ended.excess else "":
             case "time":
-                return f"was ended after {self._seconds:,g} s, its time limit"
+                return f"was killed after {self._seconds:,g} s, its time limit"
             case "caller":
                 return "was stopped"
             case "":
                 return _describe_exit(ended.code)
             case _:
-                return f"was ended: {ended.reason}"
+                return f"was killed: {ended.reason}"
 
 
 def _describe_exit(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
     try:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
-        return f"was ended by signal {-code}"
+        return f"was killed by signal {-code}"

@@ -1,4 +1,4 @@
-"""Kill the processes of a command when the process that started it is gone, also after ``kill -9``.
+"""Kill the processes of a command once the process that started it is gone, even after ``kill -9``.
 
 That process holds the other end of standard input.
 """
@@ -13,7 +13,7 @@ from fireswarm.processes.descendants import Descendants
 
 
 def main() -> None:
-    """Wait for the end of standard input, then kill everything with the mark in the arguments."""
+    """Wait for the end of standard input, then kill every process that has the mark in the arguments."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 1):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fireswarm.processes.output import TO_A_FILE
 
 UNFINISHED_BYTES = 4_000
-"""A last line without an end is held back up to this length: half a line may be half a secret."""
+"""Maximum length of an unfinished last line that is held back, since half a line may be half a secret."""
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class RecentOutput:
     total: int = 0
     read_to: int = 0
     _line_end: int = 0
-    """Number of bytes up to the end of the last whole line."""
+    """Number of bytes up to the end of the last complete line."""
 
     _kept: bytearray = field(default_factory=bytearray)
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -43,19 +43,19 @@ class RecentOutput:
             self._changed.notify_all()
 
     def wait_for_more(self, seconds: float, has_ended: threading.Event) -> None:
-        """Wait until there is a new line to read, the command has ended, or *seconds* are over. Blocks."""
+        """Wait until there is a new line to read, the command has ended, or *seconds* have passed. Blocks."""
         with self._changed:
             self._changed.wait_for(lambda: self._line_end > self.read_to or has_ended.is_set(), timeout=seconds)
 
     def take(self, *, ended: bool) -> str:
-        """Return what was not read before, with a note of what was dropped.
+        """Return the new output, with a note on dropped bytes.
 
-        Until the command has *ended*, an unfinished last line is shown, and comes again when it is whole.
+        Until the command has *ended*, an unfinished last line is shown, and shown again when it is complete.
         """
         with self._changed:
             first = self.total - len(self._kept)
             dropped = max(0, first - self.read_to)
             new = bytes(self._kept[max(0, self.read_to - first) :])
             self.read_to = self.total if ended else max(self.read_to, self._line_end)
-        gap = f"[{dropped:,} bytes left out: read sooner, or {TO_A_FILE}]\n" if dropped else ""
+        gap = f"[{dropped:,} bytes were dropped: read sooner, or {TO_A_FILE}]\n" if dropped else ""
         return gap + new.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""The command line of bubblewrap, for every view: namespaces, mounts, no rights, and a filter of system calls."""
+"""The command line of bubblewrap for every view: namespaces, mounts, no privileges, and a system call filter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_NETWORK = ("--unshare-net",)
 class Launch:
     """The start of a confined command: the arguments before it, and the environment and descriptors of the process.
 
-    ``report`` is the file in which bubblewrap says that the command was started and how it ended.
+    ``report`` is the file in which bubblewrap records the start and the end of the command.
     """
 
     prefix: list[str]
@@ -35,15 +35,15 @@ class Launch:
     report: int | None = None
 
     def has_failed(self) -> bool:
-        """Return True if bubblewrap ended without having started the command."""
+        """Return True if bubblewrap ended without starting the command."""
         return self.report is not None and b'"exit-code"' not in os.pread(self.report, MAX_REPORT_BYTES, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolation:
-    """The surroundings of a command: arguments for its ``rights`` and ``mounts``, and further ``files``.
+    """The environment of a command: bubblewrap arguments for its ``rights`` and ``mounts``, and further ``files``.
 
-    ``folder`` is its current folder; it has a ``network`` or none. The words ``start_as`` come before it. For
+    ``folder`` is its current folder; ``network`` is True if it has a network. The words ``start_as`` precede it. For
     ``strict`` and ``local_sockets`` see `call_filter`.
     """
 
@@ -59,7 +59,10 @@ class Isolation:
 
 @contextmanager
 def isolate(isolation: Isolation, environment: dict[str, str]) -> Generator[Launch]:
-    """Yield how to start a command with *isolation*, until it has ended. Raises SandboxRefused without bubblewrap."""
+    """Yield the start of a command with *isolation*, which lasts until the end of the block.
+
+    Raises SandboxRefused without bubblewrap.
+    """
     program, calls = find_bubblewrap(strict=isolation.strict, local_sockets=isolation.local_sockets)
     with ExitStack() as stack:
         numbers = [stack.enter_context(memory_file(content)) for content in (calls, b"", *isolation.files.values())]
@@ -73,7 +76,7 @@ def isolate(isolation: Isolation, environment: dict[str, str]) -> Generator[Laun
 
 
 def find_bubblewrap(*, strict: bool = False, local_sockets: bool = True) -> tuple[str, bytes]:
-    """Return the path of bubblewrap and the filter of system calls. Raises SandboxRefused where there is none."""
+    """Return the path of bubblewrap and the filter of system calls. Raises SandboxRefused if there is none."""
     program, calls = which("bwrap"), call_filter(machine(), strict=strict, local_sockets=local_sockets)
     if sys.platform != "linux" or calls is None:
         raise SandboxRefused(f"code cannot be confined on {sys.platform} {machine()}")
@@ -83,7 +86,10 @@ def find_bubblewrap(*, strict: bool = False, local_sockets: bool = True) -> tupl
 
 
 def folders(place: Path) -> list[str]:
-    """Return the arguments for the folders above *place*. If bubblewrap made them, only root could read them."""
+    """Return the arguments that create the folders above *place*.
+
+    Folders that bubblewrap creates implicitly are readable only by root.
+    """
     return [word for parent in place.parents[-2::-1] for word in ("--perms", "0755", "--dir", str(parent))]
 
 

@@ -1,7 +1,7 @@
-"""Commands in a container that is itself the boundary, such as one on Cloud Run, where bubblewrap cannot work.
+"""Commands in a container that is itself the boundary, such as on Cloud Run, where bubblewrap cannot work.
 
-A command has no rights of root, cannot get any, and finds no secret: neither in its environment nor in that of our
-processes. It reads and writes what the container lets its user read and write, and has the container's network.
+A command has no root privileges, cannot get any, and finds no secrets, neither in its environment nor in that of our
+processes. It can read and write what the container permits its user, and has the container's network.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from fireswarm.errors import SandboxRefused
 
 SETPRIV = "/usr/bin/setpriv"
 NOBODY = 65_534
-"""User and group that a command of root runs as."""
+"""User and group of a command that root starts."""
 
 VARIABLE = "FIRESWARM_HIDE_ENVIRONMENT"
-"""Set in the environment of processes that hide theirs from commands of the same user."""
+"""Environment variable of processes that hide their environment from commands of the same user."""
 
 _PR_SET_DUMPABLE = 4
 
 
 def start_without_rights() -> list[str]:
-    """Return the words before a command that give up all rights. Raises SandboxRefused where that is not possible."""
+    """Return the command prefix that gives up all privileges. Raises SandboxRefused if that is impossible."""
     if sys.platform != "linux" or not Path(SETPRIV).exists():
         raise SandboxRefused(f"the confinement `container` needs Linux with {SETPRIV} (package util-linux)")
     words = [SETPRIV, "--no-new-privs", "--inh-caps=-all"]
@@ -35,7 +35,7 @@ def start_without_rights() -> list[str]:
 
 
 def container_environment(passed: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a command: what holds no secret, and ``/tmp`` as its home."""
+    """Return the environment of a command: variables without secrets, and ``/tmp`` as its home."""
     return {**passed, "HOME": "/tmp", "TMPDIR": "/tmp", "USER": "agent", "LOGNAME": "agent"}
 
 

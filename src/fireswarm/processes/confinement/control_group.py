@@ -1,8 +1,8 @@
-"""A control group of the kernel for one command: it limits tasks and memory, also those of root.
+"""A kernel control group for one command: it limits tasks and memory, even of root.
 
-It also shares the processor: otherwise, a command with a thousand busy processes would leave nothing to the worker that
-has to end it. Version 2 of the interface, and version 1 where the machine still has it. Making a group usually takes
-root.
+It also shares the processor: otherwise, a command with a thousand busy processes would leave no time for the worker
+that must kill it. It uses version 2 of the interface, or version 1 if the machine still has it. Creating a group
+usually requires root.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ MOUNT = Path("/sys/fs/cgroup")
 PREFIX = "fireswarm-"
 
 MEMORY_MARGIN = 2
-"""The kernel ends processes of a group at this multiple of the limit: at the limit, the whole command is ended."""
+"""The kernel kills processes of a group at this multiple of the limit; at the limit itself, we kill the whole command.
+"""
 
 _JOIN = """\
 for group; do
@@ -30,15 +31,18 @@ for group; do
 done
 exec "$@"
 """
-"""Shell program: enter the groups before ``--`` that take it, then become the command after it."""
+"""Shell program: enter the groups listed before ``--``, if possible, then become the command after it."""
 
 REMOVAL_SECONDS = 2.0
 
 ABANDONED_SECONDS = 60.0
-"""Age at which a group of a process that is gone is removed. Another container may not see the process of a new one."""
+"""Age at which groups of dead processes are removed.
+
+A new group may belong to a process in another container, which is invisible here.
+"""
 
 _left: set[Path] = set()
-"""Groups of this process that the kernel had not let go; they are tried again with each new group."""
+"""Groups of this process that the kernel has not released yet; removal is retried with each new group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +53,11 @@ class ControlGroup:
 
     @property
     def prefix(self) -> list[str]:
-        """The words before a command that start it in the group."""
+        """The command prefix that starts a command in the group."""
         return ["/bin/sh", "-c", _JOIN, "sh", *map(str, self.folders), "--"] if self.folders else []
 
     def close(self) -> None:
-        """Remove the group after its processes have ended. The kernel takes a moment to forget them."""
+        """Remove the group after its processes have ended. The kernel needs a moment to forget them."""
         until = time.monotonic() + REMOVAL_SECONDS
         left = [folder for folder in self.folders if not _remove(folder)]
         while left and time.monotonic() < until:
@@ -63,7 +67,7 @@ class ControlGroup:
 
 
 def new_control_group(name: str, limits: ProcessLimits) -> ControlGroup:
-    """Return a new group with *limits*; an empty one where this process may not make any."""
+    """Return a new group with *limits*; an empty one if this process may not create any."""
     _left.difference_update([folder for folder in list(_left) if _remove(folder)])
     made: list[Path] = []
     for parent, written in _places(limits):
@@ -82,7 +86,7 @@ def new_control_group(name: str, limits: ProcessLimits) -> ControlGroup:
 
 
 def _remove(folder: Path) -> bool:
-    """Remove a group; False while it has processes."""
+    """Remove a group; returns False while it has processes."""
     try:
         folder.rmdir()
     except FileNotFoundError:
@@ -94,7 +98,7 @@ def _remove(folder: Path) -> bool:
 
 @cache
 def _remove_abandoned(parent: Path) -> None:
-    """Remove the groups that killed processes left in *parent*, once in this process."""
+    """Remove the groups of killed processes in *parent*, once in this process."""
     for folder in parent.glob(f"{PREFIX}*"):
         owner = folder.name.removeprefix(PREFIX).partition("-")[0]
         with contextlib.suppress(OSError):
@@ -104,12 +108,12 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _places(limits: ProcessLimits) -> list[tuple[Path, dict[str, int]]]:
-    """Return the parent folders, and what to write into a new folder in each."""
+    """Return the parent folders, and the content to write into a new folder in each."""
     if os.name != "posix" or not MOUNT.is_dir():
         return []
     own, memory = _own_groups(), limits.memory_bytes * MEMORY_MARGIN
     if (MOUNT / "cgroup.controllers").is_file():
-        # A group with processes cannot hand on its controllers, but the one above it usually does.
+        # A group with processes cannot pass on its controllers, but its parent usually can.
         parent = (MOUNT / own.get("", "/").lstrip("/")).parent if own.get("", "/") != "/" else MOUNT
         return [(parent, {"pids.max": limits.tasks, "memory.max": memory, "memory.oom.group": 1})]
     wanted: dict[str, dict[str, int]] = {

@@ -1,7 +1,7 @@
-"""The whole machine read-only but for some folders, for the code of skills.
+"""A read-only view of the whole machine except for some folders, for the code of skills.
 
-Unlike in `view`, the code may read what this process may read: skills belong to the operator. It has no sockets of
-other programs, no other processes and no secrets in its environment; a network only where it is allowed one.
+Unlike in `view`, the code may read everything that this process may read, since skills belong to the operator. It has
+no sockets of other programs, no other processes, no secrets in its environment, and a network only if allowed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from fireswarm.processes.confinement.mounts import hidden_kernel_files, shared_p
 from fireswarm.processes.confinement.view import OWN_FOLDER, is_workspace, read_only_environment
 
 _SOCKET_FOLDERS = ("/run", "/var/run")
-"""Folders where other programs listen; empty for the code."""
+"""Folders with sockets of other programs; empty for the code."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineView:
-    """The machine, with ``folders`` and ``workspaces`` that can be written to; the first folder is the home.
+    """The machine with writable ``folders`` and ``workspaces``; the first folder is the home.
 
-    What a swarm keeps in a workspace is read-only. A workspace that is the root of the file system or a part of the
-    system is not writable. With a ``network``, a command gets the whole environment, else the part without secrets.
-    Its current folder is that of this process, so that relative paths mean the same.
+    A swarm's own folder in a workspace is read-only. A workspace that is the root of the file system or a part of the
+    system is not writable. With a ``network``, a command gets the full environment, otherwise the part without secrets.
+    Its current folder is that of this process, so that relative paths have the same meaning.
     """
 
     folders: tuple[Path, ...]
@@ -34,9 +34,9 @@ class MachineView:
     network: bool = False
 
     def confine(self, environment: Mapping[str, str]) -> AbstractContextManager[Launch]:
-        """Yield how to start a command that sees this view only. Raises SandboxRefused without bubblewrap.
+        """Yield the start of a command with this view. Raises SandboxRefused without bubblewrap.
 
-        If the kernel forbids it, the command does not start, and bubblewrap says why on standard error.
+        If the kernel forbids it, the command does not start, and bubblewrap writes the reason to standard error.
         """
         home = str(self.folders[0].resolve())
         passed = dict(environment) if self.network else read_only_environment(environment)
@@ -69,7 +69,7 @@ class MachineView:
 
 
 def _rights() -> list[str]:
-    """Return the arguments for user and rights. Root keeps the right to read the files of all users."""
+    """Return the arguments for user and privileges. Root keeps the privilege to read the files of all users."""
     if os.geteuid() == 0:
         return ["--cap-add", "CAP_DAC_READ_SEARCH"]
     return ["--unshare-user", "--disable-userns"]

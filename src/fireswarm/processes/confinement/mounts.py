@@ -40,7 +40,7 @@ def system_mounts(*more: str) -> list[str]:
     paths = [*_system_paths(), *(path for path in more if not _within(path, _system_paths()))]
     parents = dict.fromkeys(str(parent) for path in paths for parent in reversed(Path(path).parents[:-1]))
     mounts: list[str] = []
-    for path in parents:  # if bubblewrap created them, only root could read them
+    for path in parents:  # folders that bubblewrap creates implicitly are readable only by root
         mounts += ["--perms", "0755", "--dir", path]
     for path in paths:
         mounts += ["--ro-bind", path, path]
@@ -53,7 +53,7 @@ def system_mounts(*more: str) -> list[str]:
 
 
 def _within(path: str | Path, folders: Iterable[str]) -> bool:
-    """Compare text: is_relative_to() takes 0.1 ms, and a command has hundreds of comparisons."""
+    """Compare paths as text: is_relative_to() takes 0.1 ms, and a command needs hundreds of comparisons."""
     inner = f"{Path(path)}/"
     return any(inner.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
@@ -84,9 +84,10 @@ def shared_python() -> tuple[Path, ...]:
 
 
 def python_environment(folder: Path) -> list[Path]:
-    """Return what the programs of a Python environment need: *folder*, and the Python that it was made from.
+    """Return the folders that programs of a Python environment need: *folder*, and the Python from which it was made.
 
-    Nothing for other folders, and for one that holds more than an environment: a home, or the root of the file system.
+    Returns nothing for other folders, and for one that contains more than an environment: a home, or the root of the
+    file system.
     """
     config = folder / "pyvenv.cfg"
     try:
@@ -108,7 +109,7 @@ def _holds_a_home(folder: Path) -> bool:
 
 
 def hidden_kernel_files() -> list[str]:
-    """Return bubblewrap arguments that hide private keys, kernel settings and what a container engine hides."""
+    """Return bubblewrap arguments that hide private keys, kernel settings and paths that container engines hide."""
     arguments: list[str] = []
     for folder in (place for place in _HIDDEN_FOLDERS if Path(place).is_dir()):
         arguments += ["--size", "4096", "--tmpfs", folder, "--remount-ro", folder]

@@ -1,7 +1,7 @@
-"""Limits on the memory, the processes and the disk of a command, by looking at them again and again.
+"""Limits on memory, processes and disk use of a command, enforced by repeated checks.
 
-Where the kernel lets us, it enforces them as well, see `control_group`. Its limit on address space is not used: that
-also counts memory that is only reserved.
+If possible, the kernel enforces them as well, see `control_group`. The kernel's limit on address space is not used,
+since it also counts memory that is only reserved.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import psutil
 from fireswarm.processes.descendants import tree
 
 SLOWER = 1.5
-"""Factor between one interval and the next: a look at all processes of the machine takes milliseconds."""
+"""Factor between one interval and the next: a check of all processes of the machine takes milliseconds."""
 
 MEGABYTE = 1_000_000
 TASKS_PER_PROCESS = 4
@@ -28,7 +28,7 @@ PRLIMIT = "/usr/bin/prlimit"
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """The ``limit`` that a command exceeded, and the reason to end it in words: "it took more than ..."."""
+    """The ``limit`` that a command exceeded, and the reason in words: "it took more than ..."."""
 
     limit: Literal["time", "memory", "processes", "disk", "folder", "caller"]
     reason: str
@@ -36,9 +36,9 @@ class Excess:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The file system of a command's folder, and its free bytes when the command started.
+    """The file system of a command's folder, and its free bytes at the start of the command.
 
-    What was taken from it since then also counts deleted files that are still open, and what others write meanwhile.
+    The bytes taken since then also include deleted files that are still open, and writes of other processes.
     """
 
     folder: Path
@@ -46,14 +46,14 @@ class Disk:
 
     @classmethod
     def of(cls, folder: Path) -> Disk:
-        """Return the file system of *folder* as it is now."""
+        """Return the current state of the file system of *folder*."""
         try:
             return cls(folder, shutil.disk_usage(folder).free)
         except OSError:
             return cls(folder, 0)
 
     def count_taken(self) -> int:
-        """Return the bytes that were taken since the start; 0 if the folder is gone."""
+        """Return the bytes that were taken since the start, or 0 if the folder is gone."""
         try:
             return self.free - shutil.disk_usage(self.folder).free
         except OSError:
@@ -62,16 +62,19 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
-    """Most memory, in bytes, and most processes of a command and all that it starts; ``disk_bytes`` see `Disk`."""
+    """Maximum memory in bytes and maximum number of processes of a command and its child processes.
+
+    For ``disk_bytes`` see `Disk`.
+    """
 
     memory_bytes: int = 4_000 * MEGABYTE
     processes: int = 500
     disk_bytes: int = 10_000 * MEGABYTE
     look_seconds: tuple[float, float] = (0.2, 1.0)
-    """First and longest interval of the checks. Usage between two checks is limited by the kernel, if at all."""
+    """First and longest interval between checks. Between two checks, at most the kernel limits the usage."""
 
     def intervals(self) -> Iterator[float]:
-        """Yield the seconds before each check of a command, without end."""
+        """Yield the seconds before each check of a command, indefinitely."""
         pause, longest = self.look_seconds
         while True:
             yield pause
@@ -79,12 +82,12 @@ class ProcessLimits:
 
     @property
     def tasks(self) -> int:
-        """Most processes and threads together, for the kernel's limits."""
+        """Maximum number of processes and threads together, for the kernel's limits."""
         return self.processes * TASKS_PER_PROCESS
 
     @property
     def prefix(self) -> list[str]:
-        """The words before a command that limit the tasks of an ordinary user; the limit does not bind root."""
+        """The command prefix that limits the tasks of an ordinary user; the limit does not apply to root."""
         if os.name != "posix" or os.geteuid() == 0 or not Path(PRLIMIT).exists():
             return []
         return [PRLIMIT, f"--nproc={self.tasks}", "--"]

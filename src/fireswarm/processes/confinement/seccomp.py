@@ -1,7 +1,7 @@
 """Seccomp filter: system calls that a sandboxed process may not make, as a program for the kernel. Pure.
 
-Namespaces isolate the process. This filter blocks what they do not cover (sockets to the hypervisor, the
-keyring, memory that is not accounted) and parts of the kernel in which escapes have been found.
+Namespaces isolate the process. This filter blocks the parts that namespaces do not cover (sockets to the hypervisor,
+the keyring, unaccounted memory) and parts of the kernel with known escapes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _UNACCOUNTED: dict[str, tuple[int, int]] = {
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "shmat": (30, 196),
     "shmctl": (31, 195), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
 }  # fmt: skip
-"""Memory that no limit of the sandbox covers; programs of developers use it."""
+"""Memory that no limit of the sandbox covers; developers' programs use it."""
 
 _DENIED: dict[str, tuple[int, int]] = {
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
@@ -42,8 +42,9 @@ _NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 
 _SOCKETS = (1, 2, 10)
-"""AF_UNIX, AF_INET and AF_INET6 stay within the sandbox's network. AF_VSOCK reaches the hypervisor despite the
-network namespace; AF_NETLINK reaches large parts of the kernel.
+"""AF_UNIX, AF_INET and AF_INET6 stay within the sandbox's network.
+
+AF_VSOCK reaches the hypervisor despite the network namespace; AF_NETLINK reaches large parts of the kernel.
 """
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
@@ -57,8 +58,8 @@ _X32 = 0x40000000
 def call_filter(machine: str, *, strict: bool, local_sockets: bool = True) -> bytes | None:
     """Return the filter for ``platform.machine()`` as an array of ``struct sock_filter``, or None if unsupported.
 
-    The *strict* one also denies shared memory, semaphores and message queues. Without *local_sockets*, a program cannot
-    connect to the sockets that other programs have as files.
+    With *strict*, it also denies shared memory, semaphores and message queues. Without *local_sockets*, a program
+    cannot connect to socket files of other programs.
     """
     if machine not in _MACHINES:
         return None
@@ -76,7 +77,7 @@ def call_filter(machine: str, *, strict: bool, local_sockets: bool = True) -> by
     ]
     for numbers in ({**_UNACCOUNTED, **_DENIED} if strict else _DENIED).values():
         code += [_step(_EQUAL, numbers[column], 0, 1), _step(_RETURN, _ERROR | errno.EPERM)]
-    if not local_sockets:  # one of a pair of datagram sockets can send to any other
+    if not local_sockets:  # each of a pair of datagram sockets can send to any other socket
         code += [
             _step(_EQUAL, socketpair, 0, 5),
             _step(_LOAD, _SECOND_ARGUMENT),

@@ -1,8 +1,10 @@
-"""The view of a confined command: programs, its workspace and an empty home. No other files, processes or secrets.
+"""The view of a confined command: programs, its workspace and an empty home.
+
+It has no other files, processes or secrets.
 
 The command runs in separate namespaces, as the owner of the workspace, and without capabilities. Root starts it as the
-owner if that is another user; otherwise its user id is mapped to that of this process. Kernel settings and the parts of
-``/proc`` that a container engine hides are not there.
+owner if that is another user; otherwise its user id is mapped to the id of this process. Kernel settings and the parts
+of ``/proc`` that a container engine hides are not visible.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ USER = 1000
 """User and group id that the command sees as its own."""
 
 OWN_FOLDER = ".fireswarm"
-"""Folder of a swarm with its store and runs, which no command sees or changes."""
+"""Folder of a swarm with its store and runs, which commands cannot see or change."""
 
 TEMPORARY_BYTES = 1_000_000_000
 """Size of ``/tmp`` and of the home folder, which are in memory."""
@@ -48,7 +50,7 @@ STRICT_TEMPORARY_BYTES = 64_000_000
 TRIAL_SECONDS = 60.0
 
 PASSED_ON = frozenset({"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK, OUTPUT_VARIABLE})
-"""Environment variables that a read-only command gets, besides those of the locale (``LC_``)."""
+"""Environment variables that a read-only command gets, in addition to those of the locale (``LC_``)."""
 
 _CONFIGURED = (
     *("/etc/ssl", "/etc/ca-certificates", "/etc/pki", "/etc/localtime", "/etc/mime.types", "/etc/ld.so.conf"),
@@ -59,7 +61,7 @@ _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.co
 _NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
 _PROGRAM_FOLDERS = ("bin", "sbin")
 _WAY_OUT = (
-    "; only the operator can allow commands without it (`runtime.confinement: none`, or `container` within a container)"
+    "; only the operator can allow commands without it (`runtime.confinement: none`, or `container` in a container)"
 )
 
 
@@ -67,11 +69,11 @@ _WAY_OUT = (
 class View:
     """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read.
 
-    They may begin with ``~``, the home folder of this process. ``outputs`` may always be written. In a ``container``
-    that is itself the boundary, the command is not confined to the view, but has no rights and finds no secret.
+    They may begin with ``~``, the home folder of this process. ``outputs`` is always writable. In a ``container`` that
+    is itself the boundary, the command is not restricted to the view, but has no privileges and finds no secrets.
 
-    A ``strict`` view is for code that has nothing to do with the machine. It shows the workspace as `SANDBOX`, has no
-    network, no settings of the machine, no home, less room in ``/tmp`` and no shared memory. ``files`` are added by
+    A ``strict`` view is for code that needs nothing from the machine. It shows the workspace as `SANDBOX`, has no
+    network, no settings of the machine, no home, less space in ``/tmp`` and no shared memory. ``files`` are added at
     their paths.
     """
 
@@ -90,7 +92,10 @@ class View:
         return SANDBOX if self.strict else self.workspace.resolve()
 
     def check(self) -> None:
-        """Raise SandboxRefused if a command cannot be confined to it. The first call starts a program to try it."""
+        """Raise SandboxRefused if a command cannot be confined to this view.
+
+        The first call runs a program as a test.
+        """
         if self.container:
             start_without_rights()
         else:
@@ -98,7 +103,10 @@ class View:
 
     @contextmanager
     def confine(self, environment: Mapping[str, str]) -> Generator[Launch]:
-        """Yield how to start a command that sees this view only, until it has ended. Raises SandboxRefused."""
+        """Yield the start of a command with this view, which lasts until the end of the block.
+
+        Raises SandboxRefused.
+        """
         if self.container:
             yield Launch(start_without_rights(), container_environment(read_only_environment(environment)))
             return
@@ -106,7 +114,7 @@ class View:
         isolation = Isolation(
             rights=_rights(owner),
             mounts=_mounts(self, environment.get("PATH", "")),
-            folder=self.place if owner is None else Path("/"),  # only its owner may enter a private one
+            folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
             files=self.files if self.strict else {**_user_database(owner), **self.files},
             network=self.network and not self.strict,
             start_as=_start_as(owner, self.place),
@@ -117,7 +125,10 @@ class View:
 
 
 def _check_bubblewrap(view: View) -> tuple[int, int] | None:
-    """Return the user and group to run as (None: this one). Raises SandboxRefused if it cannot be confined."""
+    """Return the user and group of the command (None: those of this process).
+
+    Raises SandboxRefused if the view cannot be enforced.
+    """
     try:
         program, _ = find_bubblewrap(strict=view.strict)
     except SandboxRefused as error:
@@ -136,12 +147,12 @@ def _way_out(view: View) -> str:
 
 
 def is_workspace(folder: Path) -> bool:
-    """Return False for the root of the file system and for folders of the system."""
+    """Return False for the root of the file system and for system folders."""
     return folder != Path("/") and not any(folder.is_relative_to(place) for place in _NOT_A_WORKSPACE)
 
 
 def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the command's environment; a read-only one gets nothing that may hold a secret."""
+    """Return the command's environment; a read-only command gets no variables that may contain a secret."""
     if view.strict:
         return dict(given)
     passed = dict(given) if view.writable else read_only_environment(given)
@@ -149,12 +160,12 @@ def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_only_environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of *given* that hold no secret."""
+    """Return the variables of *given* that contain no secrets."""
     return {name: value for name, value in given.items() if name in PASSED_ON or name.startswith("LC_")}
 
 
 def _owner(workspace: Path) -> tuple[int, int] | None:
-    """Return the user and group to run as: root acts for the owner of the workspace."""
+    """Return the user and group of the command: root acts for the owner of the workspace."""
     try:
         status = workspace.stat()
     except OSError as error:
@@ -165,7 +176,7 @@ def _owner(workspace: Path) -> tuple[int, int] | None:
 
 
 def _user_database(owner: tuple[int, int] | None) -> dict[str, bytes]:
-    """Return the user database that the command sees."""
+    """Return the user database for the command."""
     user, group = owner or (USER, USER)
     return {
         "/etc/passwd": f"root:x:0:0::/root:/bin/sh\nagent:x:{user}:{group}::{HOME}:/bin/bash\n".encode(),
@@ -174,14 +185,14 @@ def _user_database(owner: tuple[int, int] | None) -> dict[str, bytes]:
 
 
 def _rights(owner: tuple[int, int] | None) -> list[str]:
-    """Return the arguments for user and rights. Root needs no user namespace to act as another user."""
+    """Return the arguments for user and privileges. Root needs no user namespace to act as another user."""
     if owner is not None:
         return ["--hostname", "sandbox", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     return ["--hostname", "sandbox", "--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER)]
 
 
 def _start_as(owner: tuple[int, int] | None, folder: Path) -> list[str]:
-    """Return the command that gives up the last rights of root, enters *folder*, and starts what follows."""
+    """Return the prefix that gives up the last privileges of root, enters *folder*, and starts the command."""
     if owner is None:
         return []
     words = ["/usr/bin/setpriv", f"--reuid={owner[0]}", f"--regid={owner[1]}", "--clear-groups", "--inh-caps=-all"]
@@ -213,7 +224,7 @@ def _output_mount(folder: Path | None) -> list[str]:
 
 
 def _readable(view: View, workspace: Path, path: str) -> list[str]:
-    """Return the paths outside of the workspace that may be read."""
+    """Return the paths outside of the workspace that are readable."""
     named = [Path(part) for part in path.split(os.pathsep) if part.startswith("/")]
     bins = [folder.resolve() for folder in named if folder.name in _PROGRAM_FOLDERS]
     environments = (place for folder in bins for place in python_environment(folder.parent))
@@ -229,9 +240,10 @@ def _readable(view: View, workspace: Path, path: str) -> list[str]:
 
 @cache
 def _reason_against(program: str, owner: tuple[int, int] | None) -> str:
-    """Try it once, and return the reason why commands cannot be confined here, or "".
+    """Test *program* once, and return the reason why commands cannot be confined here, or "".
 
-    It runs in another session: Ctrl+C at that moment would end it, and all later commands would be refused.
+    The test runs in another session: otherwise Ctrl+C at that moment would end it, and all later commands would be
+    refused.
     """
     arguments = [*NAMESPACES, *_rights(owner), *NO_NETWORK, "--proc", "/proc", *system_mounts()]
     command = [program, *arguments, "--", *_start_as(owner, Path("/")), "/bin/true"]

@@ -1,8 +1,8 @@
 """The journal of a run: events and step results, so that no finished step is repeated after a crash.
 
-A run belongs to one lease epoch. A later epoch of the same task reads the steps that earlier epochs
-finished and takes their results instead of executing them again. A step that was started, is not known
-to have finished and is not declared idempotent stops the turn with StepUncertain.
+A run belongs to one lease epoch. A later epoch of the same task reads the finished steps of earlier epochs and uses
+their results instead of executing them again. A step that was started, may not have finished and is not declared
+idempotent stops the turn with StepUncertain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from fireswarm.storage.documents.paths import run_path
 ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
 
 EPOCHS_REPLAYED = 50
-"""Number of earlier runs of a task that are read for finished steps; max_attempts and resumed turns stay below."""
+"""Maximum number of earlier runs of a task that are read for finished steps; max_attempts and resumed turns stay below.
+"""
 
 
 @dataclass(slots=True)
@@ -38,8 +39,8 @@ class Journal:
     """The open journal of one run. Events are buffered until ``flush`` or ``closing``.
 
     ``stored`` is True once the run document exists; ``certain`` is False while a flush may have created it without a
-    confirmation. ``usage`` is this run's spend on models, ``live`` the text a model is writing now. ``pending`` are
-    writes that go with each commit. ``renew`` renews an expired lease, or raises LeaseLost.
+    confirmation. ``usage`` is this run's spend on models, ``live`` the text that a model is writing now. ``pending``
+    are writes that are added to each commit. ``renew`` renews an expired lease, or raises LeaseLost.
     """
 
     store: Store
@@ -94,11 +95,10 @@ class Journal:
         self.progress = float((document or {}).get("progress") or 0.0)
 
     async def seconds_left(self) -> float:
-        """Return for how many seconds work may still start. Renews an expired lease first.
+        """Return the number of seconds in which work may still start. Renews an expired lease first.
 
-        Raises LeaseLost when the lease has ended. Use it before work that no commit fences: a suspended process may
-        resume
-        in the middle of its turn, long after another agent took and finished the task.
+        Raises LeaseLost when the lease has ended. Call it before work that no commit fences: a suspended process may
+        resume in the middle of its turn, long after another agent took over and finished the task.
         """
         if not self.may_start:
             await self.renew()
@@ -110,7 +110,7 @@ class Journal:
         self._dirty = True
 
     def show(self, words: str) -> None:
-        """Store the text a model is writing with the next flush; "" when it has finished."""
+        """Store the text that a model is writing with the next flush; "" when it has finished."""
         self.live = words
         self._dirty = True
 
@@ -129,13 +129,13 @@ class Journal:
         self.note(STEP_FAILED, step=step, error=truncate(reason, MAX_ERROR_CHARS))
 
     async def begin_step(self, step: str) -> None:
-        """Store that a step begins which may not be repeated."""
+        """Store the start of a step that must not be repeated."""
         self.note(STEP_STARTED, step=step)
         await self.flush()
 
     @property
     def may_start(self) -> bool:
-        """True while the lease lasts."""
+        """True until the lease expires."""
         return not self.lease.over and self.lease.expires_at > self.clock.now()
 
     async def finish_step(self, step: str, result: Any, *, last: bool) -> Any:
@@ -149,8 +149,8 @@ class Journal:
         """Raise StepUncertain: the step may have taken effect."""
         name = step_name(step)
         raise StepUncertain(
-            f"step {name!r} was started by an earlier run and may have taken effect. Check that. If it did, "
-            f"run `swarm retry {self.lease.task.task_id} --skip '{name}'`, otherwise with --redo '{name}'.",
+            f"step {name!r} was started by an earlier run and may have taken effect. Check if it did. If so, run "
+            f"`swarm retry {self.lease.task.task_id} --skip '{name}'`, otherwise with --redo '{name}'.",
             name,
         )
 
@@ -197,8 +197,8 @@ class Journal:
         try:
             await self.store.commit([Create(path, data), *also])
         except Conflict:
-            # Either the create succeeded and its answer was lost, or the lease expired and the agent that took the task
-            # ended this run. An ended run must not become active again.
+            # Either the create succeeded and its response was lost, or the lease expired and the agent that took over
+            # the task ended this run. An ended run must not become active again.
             run = await self.store.get(path)
             if str((run.data or {}).get("status")) not in ALIVE:
                 raise LeaseLost(f"run {self.run_id} was ended by another process: its lease expired") from None

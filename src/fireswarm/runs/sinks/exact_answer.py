@@ -1,6 +1,6 @@
-"""Store a model's answer so that it comes back exactly: it is sent to the model again, and its calls are executed.
+"""Store a model's answer exactly: it is sent to the model again, and its calls are executed.
 
-Firestore sorts the keys of maps, and the store removes control characters from every text that it is given.
+Firestore sorts the keys of maps, and the store removes control characters from every text.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 ANSWER, CALLS = "content", "calls"
-"""The blocks and the calls of an answer in the result of a step."""
+"""Fields of a step's result with the blocks and the calls of an answer."""
 
 ORDER, EXACT = "content_order", "exact"
-"""The names of the blocks' keys in order, as JSON; or blocks and calls, as compressed JSON in Base64."""
+"""Fields with the order of the blocks' keys, as JSON; or with blocks and calls, as compressed JSON in Base64."""
 
 
 def with_exact_answer(result: dict[str, Any], clean: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return a result with what a store loses of its answer: the order of keys, or a text that *clean* changes."""
+    """Return a result with the parts of its answer that a store loses: order of keys, or texts that *clean* changes."""
     answer = result.get(ANSWER)
     if not isinstance(answer, list):
         return result
@@ -33,7 +33,7 @@ def with_exact_answer(result: dict[str, Any], clean: Callable[[Any], Any]) -> di
 
 
 def exact_answer(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result of the journal with its answer as the model gave it, as far as that is known."""
+    """Return a journaled result with the model's exact answer, if it was stored."""
     restored = {name: value for name, value in result.items() if name not in (ORDER, EXACT)}
     try:
         if result.get(EXACT):
@@ -50,14 +50,14 @@ def exact_answer(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keys_of(value: Any) -> Any:
-    """Return the value with its keys only: everything else is None."""
+    """Return the value with None for everything except its keys."""
     if isinstance(value, dict):
         return {name: _keys_of(each) for name, each in cast("dict[str, Any]", value).items()}
     return [_keys_of(each) for each in cast("list[Any]", value)] if isinstance(value, list) else None
 
 
 def _put_in_order(value: Any, order: Any) -> Any:
-    """Return the value with its keys in the order of *order*. Parts that differ from it stay as they are."""
+    """Return the value with its keys in the order of *order*. Parts that do not match are not changed."""
     if isinstance(value, dict) and isinstance(order, dict):
         fields, names = cast("dict[str, Any]", value), cast("dict[str, Any]", order)
         if fields.keys() == names.keys():

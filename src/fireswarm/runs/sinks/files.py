@@ -28,14 +28,17 @@ Watcher = Callable[[EventRecord], None]
 
 
 def new_run_id(now: datetime | None = None) -> str:
-    """Return ``YYYYMMDD-HHMMSS-<short-uuid>`` in UTC. It sorts by time, and two runs of one second differ."""
+    """Return ``YYYYMMDD-HHMMSS-<short-uuid>`` in UTC.
+
+    It sorts by time, and two runs of one second have different ids.
+    """
     return f"{now or datetime.now(UTC):%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:8]}"
 
 
 class RunLog:
     """Writes the events of a run to a file, each one flushed before the run continues.
 
-    ``on_event`` and ``on_words`` receive events and the model's text as they come, with secrets removed.
+    ``on_event`` and ``on_words`` receive events and the model's text as they arrive, without secrets.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class RunLog:
         on_event: Watcher | None = None,
         on_words: Callable[[str], None] | None = None,
     ) -> None:
-        """Create *folder* and open its log, or that of an earlier start of the run, to go on with it."""
+        """Create *folder* and open its log, or continue the log of an earlier start of the run."""
         self.run_id = run_id
         self.folder = folder
         self._clock = clock
@@ -76,7 +79,7 @@ class RunLog:
         return self._on_words is not None
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
-        """Write one event, without secrets and control characters. What an earlier start wrote is not repeated."""
+        """Write one event, without secrets and control characters. Events of an earlier start are not repeated."""
         self._end_words()
         cleaned = self._redactor.value(payload)
         if self._earlier and self._earlier[key := _key_of(kind.value, cleaned)] > 0:
@@ -121,7 +124,7 @@ class RunLog:
         return await self.steps.step(name, None, run, idempotent=idempotent, skipped=skipped)
 
     def body(self, name: str, content: str) -> None:
-        """Store the body of a request or answer for debugging, with secrets removed."""
+        """Store the body of a request or answer for debugging, without secrets."""
         folder = self.folder / "bodies"
         folder.mkdir(exist_ok=True)
         (folder / re.sub(r"[^A-Za-z0-9._-]", "_", name)).write_text(self._redactor.clean(content), encoding="utf-8")
@@ -142,11 +145,11 @@ def _key_of(kind: str, payload: Any) -> str:
 
 
 def _earlier_events(folder: Path) -> Counter[str]:
-    """Count the events of an earlier start of the run, but those of its end."""
+    """Count the events of an earlier start of the run, except those of its end."""
     path = folder / EVENTS_FILE
     if not path.is_file():
         return Counter()
-    if (content := path.read_bytes()) and not content.endswith(b"\n"):  # a crash cut the last line off
+    if (content := path.read_bytes()) and not content.endswith(b"\n"):  # a crash cut off the last line
         path.write_bytes(content[: content.rfind(b"\n") + 1])
     ended = (EventType.RUN_FINISHED, EventType.RUN_FAILED)
     return Counter(
@@ -155,9 +158,11 @@ def _earlier_events(folder: Path) -> Counter[str]:
 
 
 def _lost_steps(folder: Path, file: StepFile) -> str:
-    """Return why a run cannot go on: its events tell of steps that ``steps.jsonl`` has lost. Returns "" if it has all.
+    """Return why a run cannot be resumed: ``steps.jsonl`` lacks steps that are in its events.
 
-    The newest answer alone may be missing after a crash of the machine: it is asked for again.
+    Returns "" if no step is missing.
+
+    Only the newest answer may be missing after a crash of the machine: it is requested again.
     """
     turns, actions = set[int](), set[str]()
     for event in read_events(folder):
@@ -173,8 +178,8 @@ def _lost_steps(folder: Path, file: StepFile) -> str:
         return ""
     return (
         f"{folder / STEPS_FILE} is missing {len(lost_turns)} answers and {len(lost_actions)} commands or skills "
-        f"recorded in {EVENTS_FILE}; resuming would run them again. Restore the file, or begin a new run; "
-        f"`agent replay {folder.name}` shows what was done"
+        f"recorded in {EVENTS_FILE}; resuming would run them again. Restore the file, or start a new run; `agent "
+        f"replay {folder.name}` shows the finished actions"
     )
 
 
@@ -184,7 +189,7 @@ def run_folder(runs: Path, run_id: str) -> Path:
         known = [path for path in runs.glob("*-*-*") if RUN_ID.match(path.name) and (path / EVENTS_FILE).is_file()]
         if not known:
             raise NotFound(f"there are no runs in {runs}")
-        # The id has a resolution of one second; within that, the file written last is the newest.
+        # The id has a resolution of one second; among equal times, the file written last is the newest.
         return max(known, key=lambda path: (path.name[:15], (path / EVENTS_FILE).stat().st_mtime_ns))
     if not RUN_ID.match(run_id):
         raise InvalidInput(f"{run_id!r} is not a run id such as 20261122-081500-0a1b2c3d; `latest` is the newest")
@@ -195,7 +200,10 @@ def run_folder(runs: Path, run_id: str) -> Path:
 
 
 def read_events(folder: Path) -> Iterator[EventRecord]:
-    """Yield a run's events in order. Skips a last line cut off by a crash; raises InvalidInput for any other."""
+    """Yield a run's events in order.
+
+    Skips a last line that a crash cut off; raises InvalidInput for any other invalid line.
+    """
     path = folder / EVENTS_FILE
     lines = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):

@@ -11,14 +11,16 @@ from fireswarm.contracts.swarm.run import MAX_RUN_EVENTS
 from fireswarm.storage.documents import queries
 
 PAGE_EVENTS = 16
-"""Events per page. Each flush rewrites the last page until it is full. Larger pages cost more time per flush;
-smaller pages cost more documents.
+"""Events per page.
+
+Each flush rewrites the last page until it is full. Larger pages cost more time per flush; smaller pages cost more
+documents.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NextPage:
-    """The page that the next flush writes: number from 1, events, and how many of them are new."""
+    """The page for the next flush: its number from 1, its events, and the number of new ones."""
 
     number: int
     events: list[dict[str, Any]]
@@ -65,11 +67,11 @@ class Pages:
         return NextPage(number, [*self._last, *self.events] if grows else list(self.events), len(self.events))
 
     def write_of(self, number: int, events: Sequence[Mapping[str, Any]]) -> Write:
-        """Return the write of a whole page. It may be sent twice."""
+        """Return the write of a whole page. The write may be repeated."""
         return Merge(f"{self.run}/journal/{number:06d}", {"session_hash": self.session_hash, "events": list(events)})
 
     def mark_stored(self, page: NextPage) -> None:
-        """Record that *page* is stored: its events leave the buffer."""
+        """Note that *page* is stored: its events are removed from the buffer."""
         self.count, self._last, self.inline = page.number, page.events, 0
         self._on_pages += page.added
         del self.events[: page.added]

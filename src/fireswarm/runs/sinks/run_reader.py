@@ -27,8 +27,8 @@ async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
 class RunReader:
     """Reads the new events of one run.
 
-    ``page`` is the first page that may still grow; ``before`` counts the events before it; ``told`` counts the events
-    returned so far.
+    ``page`` is the first page that may still grow; ``before`` is the number of events before it; ``told`` is the number
+    of events returned so far.
     """
 
     store: Store

@@ -17,15 +17,15 @@ from fireswarm.runs.steps import STEP_FINISHED, STEP_STARTED, KnownSteps, StepLo
 STEPS_FILE = "steps.jsonl"
 
 INTERRUPTED = (
-    "The run was interrupted during this action. It is not known if it took effect: check that before you repeat it."
+    "The run was interrupted during this action. It is unknown if it took effect: check that before you repeat it."
 )
-"""Output of an action that may not be repeated and had not finished."""
+"""Output of an interrupted action that must not be repeated."""
 
 _STATES = {"started": STEP_STARTED, "finished": STEP_FINISHED}
 
 
 def _lock(file: IO[bytes], folder: Path) -> None:
-    """Keep other processes from the run until *file* is closed; the kernel does so for a process that dies."""
+    """Lock the run against other processes until *file* is closed; the kernel releases the lock of a dead process."""
     if sys.platform == "win32":
         return
     import fcntl  # Windows has none
@@ -34,14 +34,17 @@ def _lock(file: IO[bytes], folder: Path) -> None:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         file.close()
-        raise InvalidInput(f"run {folder.name} is in progress in another process: wait for its end") from error
+        raise InvalidInput(f"run {folder.name} is in progress in another process: wait until it ends") from error
 
 
 class StepFile:
-    """Keeps the steps of a run in a file, one record a line. A step that is not idempotent is kept before it starts."""
+    """Stores the steps of a run in a file, one record per line.
+
+    A step that is not idempotent is recorded before it starts.
+    """
 
     def __init__(self, folder: Path, redactor: Redactor) -> None:
-        """Read the steps of *folder* and open its file. A last line that a crash cut off is left out.
+        """Read the steps of *folder* and open its file. A last line that a crash cut off is removed.
 
         Raises InvalidInput if another process works on the run.
         """
@@ -58,17 +61,17 @@ class StepFile:
         self.steps = StepLog(self, self._known)
 
     def has_answer(self, turn: int) -> bool:
-        """Return True if the model's answer of a turn is known."""
+        """Return True if the model's answer of a turn is stored."""
         return any(step.startswith(f"{ANSWER}:{turn}.") for step in self._known.finished)
 
     def note_step(self, kind: str, step: str, **more: Any) -> None:
-        """Do nothing: the file has each step once."""
+        """Do nothing: the file records each step once."""
 
     def fail_step(self, step: str, error: Exception) -> None:
-        """Do nothing: the run ends with the error, and the step stays in doubt if it may not be repeated."""
+        """Do nothing: the run ends with the error, and a step that must not be repeated stays in doubt."""
 
     async def begin_step(self, step: str) -> None:
-        """Write that a step begins which may not be repeated."""
+        """Record the start of a step that must not be repeated."""
         self._write({"step": step, "state": "started"})
 
     @property
@@ -77,10 +80,10 @@ class StepFile:
         return True
 
     async def renew(self) -> None:
-        """Do nothing: the run is this process's until it ends."""
+        """Do nothing: this process owns the run until it ends."""
 
     async def finish_step(self, step: str, result: Any, *, last: bool) -> Any:
-        """Write the result of a step without secrets, and return it so."""
+        """Write the result of a step without secrets, and return it in that form."""
         kept = self._redactor.step_result(result)
         self._write({"step": step, "state": "finished", "result": kept})
         self._known.in_doubt.discard(step)
@@ -92,7 +95,7 @@ class StepFile:
         return dict(kept)
 
     async def doubt(self, step: str, skipped: Any) -> Any:
-        """Return a result that tells the model of the interruption."""
+        """Return a result that informs the model of the interruption."""
         result = {**(skipped or {}), "text": INTERRUPTED, "status": StepStatus.INTERRUPTED.value}
         return await self.finish_step(step, result, last=False)
 

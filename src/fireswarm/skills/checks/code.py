@@ -193,7 +193,7 @@ _BY_POSITION = {"urllib.request.urlopen": 3, "http.client.HTTPConnection": 3, "h
 
 
 def http_with_timeout(module: Module) -> Iterator[Finding]:
-    """Require a timeout on each HTTP request; httpx's default of five seconds is not the skill's decision."""
+    """Require a timeout on each HTTP request; httpx's default of five seconds is not a decision of the skill."""
     names = _names_by_call(module)
     sessions = {names[id(node)] for node, name in module.calls() if name in _CLIENTS and id(node) in names}
     sessions |= {

@@ -1,8 +1,8 @@
 """Strict check of a SKILL.md against the Agent Skills specification, by file, line and rule.
 
-The rules are those of agentskills.io/specification, and three of ours: ``script-outside`` for scripts named outside
-the skill's folder, the conversation contract (``check_terms``), and the code (``check_code``). The loader accepts
-most of these faults.
+The rules are those of agentskills.io/specification, and three of fireswarm: ``script-outside`` for scripts outside the
+skill's folder, the conversation contract (``check_terms``), and the code (``check_code``). The loader accepts most of
+these faults.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check_file(path: Path) -> tuple[PackFault, ...]:
 
 
 def _mode(said: str) -> Iterator[Found]:
-    """Check the execution mode of a pipeline step, if there is one."""
+    """Check the execution mode of a pipeline step, if it has one."""
     if said and said not in set(ExecutionMode):
         known = ", ".join(mode.value for mode in ExecutionMode)
         yield 1, "execution-mode", f"metadata.execution_mode {said!r} is not one of {known}"
@@ -188,11 +188,11 @@ def _is_text(value: Any) -> bool:
 def _name(value: Any, line: int, path: Path) -> Iterator[Found]:
     """Check the name: its type, length, characters and folder."""
     if not _is_text(value):
-        yield line, "name-text", "name must be text: put it in quotes"
+        yield line, "name-text", "name must be a string: put it in quotes"
         return
     name = str(value.value)
     if not 1 <= len(name) <= field_values.MAX_NAME_CHARS:
-        yield line, "name-length", f"name has {len(name)} characters; it may have 1 to {field_values.MAX_NAME_CHARS}"
+        yield line, "name-length", f"name has {len(name)} characters; it must have 1 to {field_values.MAX_NAME_CHARS}"
     if name and field_values.NAME.fullmatch(name) is None:
         yield line, "name-form", f"name {name[:80]!r} may only contain a-z, 0-9 and single hyphens between them"
     folder = Path(os.path.realpath(path.parent)).name
@@ -214,15 +214,15 @@ def _compatibility(value: Any, line: int, _: Path) -> Iterator[Found]:
 
 
 def _text(name: str, value: Any, line: int, most: int) -> Iterator[Found]:
-    """Check a text of 1 to *most* characters."""
+    """Check a string of 1 to *most* characters."""
     if not _is_text(value):
         yield line, f"{name}-text", f"{name} must be text"
     elif not len(str(value.value).strip()) >= 1 or len(str(value.value)) > most:
-        yield line, f"{name}-length", f"{name} has {len(str(value.value)):,} characters; it may have 1 to {most:,}"
+        yield line, f"{name}-length", f"{name} has {len(str(value.value)):,} characters; it must have 1 to {most:,}"
 
 
 def _metadata_map(value: Any, line: int, _: Path) -> Iterator[Found]:
-    """Check that metadata maps texts to texts, without repeated keys."""
+    """Check that metadata maps strings to strings, without repeated keys."""
     if not isinstance(value, yaml.MappingNode):
         yield line, "metadata-map", "metadata must be a map of text to text"
         return

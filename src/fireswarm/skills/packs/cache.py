@@ -1,7 +1,7 @@
 """Cache of parsed skills between starts.
 
 One JSON file for each set of skill folders. A record is valid only if the SKILL.md has the same modification time, size
-and inode, and its folders the same modification times. An unexpected content of the file invalidates it.
+and inode, and its folders have the same modification times. A file with unexpected content is ignored.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ FORMAT = f"fireswarm-skills/{__version__}/1"
 """Incremented when the content of a record changes; a file of another format is rebuilt."""
 
 MAX_CACHE_BYTES = 500_000_000
-"""A larger file was not written by this module: 25,000 skills with long descriptions take about 60 MB."""
+"""Maximum size of a cache file of this module: 25,000 skills with long descriptions take about 60 MB."""
 
 LEAST_CACHED = 200
-"""Reading fewer skills takes less time than using a cache file (0.3 ms per skill)."""
+"""Number of skills below which reading them takes less time than a cache file (0.3 ms per skill)."""
 
 Record = list[Any]
 Stamp = list[int]
@@ -91,7 +91,7 @@ class CatalogCache:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace *path* atomically, readable by its owner only."""
+    """Replace *path* atomically, readable only by its owner."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

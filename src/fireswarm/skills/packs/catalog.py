@@ -30,10 +30,9 @@ MAX_REFERENCES = 500
 class Skill:
     """One skill pack. ``entry`` is its code, relative to ``folder``; None if it has only instructions.
 
-    ``idempotent``: it may be run twice, so after a crash it is run again.
-    ``references_index`` lists files of references/, resources/ and assets/ and those that the body names, relative to
-    ``folder``. ``outside`` lists scripts of other folders that the body names; ``warnings`` lists faults that were
-    accepted by the loader.
+    ``idempotent`` is True if it may be run twice, so that it is run again after a crash. ``references_index`` lists
+    files of references/, resources/ and assets/ and files named in the body, relative to ``folder``. ``outside`` lists
+    scripts of other folders that the body names; ``warnings`` lists faults that the loader accepted.
     """
 
     name: str
@@ -61,12 +60,12 @@ class Skill:
 
     @property
     def writes(self) -> bool:
-        """False if ``metadata.writes`` is "false": its code changes no file outside of its folder for outputs."""
+        """False if ``metadata.writes`` is "false": its code changes only its output folder."""
         return self._declared_writes != "false"
 
     @property
     def respects_read_only(self) -> bool:
-        """True if its code changes no other file in a read_only task, by its ``metadata.writes``."""
+        """True if its code changes only its output folder in a read_only task, by its ``metadata.writes``."""
         return self._declared_writes in ("false", "unless_read_only")
 
     @property
@@ -75,7 +74,7 @@ class Skill:
 
     @property
     def asked_for(self) -> tuple[str, ...]:
-        """Words and phrases of ``metadata.asked_for``; an objective for this skill's code has one of them."""
+        """Words and phrases of ``metadata.asked_for``, of which an objective for this skill's code has at least one."""
         return tuple(word.strip() for word in self.metadata.get("asked_for", "").lower().split(",") if word.strip())
 
     @property
@@ -106,9 +105,9 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Skills by name. ``left_out``: skipped or shadowed skills with the reason. ``warned``: accepted faults.
+    """Skills by name. ``left_out`` has skipped or shadowed skills with the reason. ``warned`` has accepted faults.
 
-    ``for_swarms`` are skills that are not offered here, since only a swarm can run them.
+    ``for_swarms`` are skills that are not available here, since only a swarm can run them.
     """
 
     skills: Mapping[str, Skill] = field(default_factory=dict)
@@ -123,7 +122,7 @@ class Catalog:
         return replace(self, skills=skills, for_swarms=others)
 
     def reason_unavailable(self, name: str) -> str:
-        """Return the reason why a skill that exists cannot be used here, or ""."""
+        """Return the reason why an existing skill cannot be used here, or ""."""
         return f"skill {name!r} {FOR_SWARMS}" if name in self.for_swarms else ""
 
     def get(self, name: str) -> Skill:
@@ -141,7 +140,7 @@ def load_catalog(
 ) -> Catalog:
     """Load every skill below *folders*; for equal names the earlier folder wins.
 
-    With *cache*, a file that may not exist yet, unchanged skills are taken from the cache.
+    With *cache*, a file that need not exist yet, unchanged skills come from the cache.
     """
     with without_collection():
         return _load(discover(folders, limits), CatalogCache.load(cache))
@@ -197,7 +196,7 @@ def _load_cached(file: str, stamp: Stamp, cache: CatalogCache) -> Skill | str:
 def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
     """Read one SKILL.md leniently. Raises ValueError with the reason if it cannot be used, or OSError.
 
-    Folders whose entries the result depends on are added to *watched*.
+    Folders that affect the result are added to *watched*.
     """
     with path.open("rb") as file:
         parsed = parse(file.read(MAX_FILE_BYTES + 1))
@@ -235,7 +234,7 @@ def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
 
 
 def _real(folder: Path) -> Path:
-    """Resolve a link at the end of the path; the path above was resolved when the search began."""
+    """Resolve a link at the end of the path; the parent was resolved when the search began."""
     if os.path.islink(folder):  # noqa: PTH114 - a Path's own methods take four times as long
         return Path(os.path.realpath(folder))
     return folder if folder.is_absolute() else Path(os.path.realpath(folder))
@@ -250,7 +249,7 @@ def _first(fields: Mapping[str, Any], *names: str) -> Any:
 
 
 def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
-    """Return the name as written if valid, otherwise the folder's, otherwise the nearest valid name."""
+    """Return the name as written if valid, otherwise the folder's name, otherwise the nearest valid name."""
     written = field_values.plain(fields.get("name"))
     if field_values.is_name(written):
         if written != folder:
@@ -260,7 +259,7 @@ def _name(fields: Mapping[str, Any], folder: str, warnings: list[str]) -> str:
         folder if field_values.is_name(folder) else field_values.slug(written) or field_values.slug(folder) or "unnamed"
     )
     said = f"{written[:80]!r} is not a valid name" if written else "it has no name"
-    warnings.append(f"{said}; {name} is used instead")
+    warnings.append(f"{said}; using {name} instead")
     return name
 
 
@@ -303,7 +302,7 @@ class _Listing:
 
 
 def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
-    """Return listed reference files, then other files in the folder named in the body. Scripts are left to stage 3."""
+    """Return listed reference files, then other files in the folder named in the body. Scripts belong to stage 3."""
     if not listing.more:
         return listing.files  # any other name in the body is a listed file, a script, or missing
     named: list[str] = []
@@ -336,7 +335,7 @@ def _unpack(record: list[Any]) -> Skill | str | None:
         return record[0]
     if len(record) != len(_FIELDS) or not all(map(isinstance, record, _KINDS)):
         return None
-    # By position: by name, 20,000 skills would take twice as long.
+    # Fields by position: by name, 20,000 skills would take twice as long.
     name, description, folder, entry, version, tags, roles, headings, idempotent, tools, *rest = record
     license_, compatibility, metadata, references, outside, warnings, file = rest
     return Skill(

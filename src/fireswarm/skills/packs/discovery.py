@@ -38,14 +38,14 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class FoundSkill:
-    """Places of skills in order of precedence, and notes on what was left out."""
+    """Places of skills in order of precedence, and notes on omitted ones."""
 
     skills: list[Place] = field(default_factory=list)
     notes: list[tuple[Path, str]] = field(default_factory=list)
 
 
 def places(given: Iterable[Path], here: Path, home: Path, packaged: Path | None) -> tuple[Path, ...]:
-    """Folders to search: *given*, ``./skills``, ``.agents/skills``, that of the home folder, the packaged skills."""
+    """Return the folders to search: *given*, ``./skills``, ``.agents/skills``, the home folder's, the packaged ones."""
     usual = [here / "skills", here / ".agents" / "skills", home / ".agents" / "skills"]
     usual += [packaged] if packaged is not None else []
     return tuple(dict.fromkeys([*(here / path for path in given), *usual]))
@@ -140,7 +140,7 @@ class _Search:
         return below
 
     def _is_folder(self, entry: os.DirEntry[str]) -> bool:
-        """Return True for a folder or a link to one. A link that leads nowhere does not hide the other entries."""
+        """Return True for a folder or a link to one. A broken link does not hide the other entries."""
         try:
             return entry.is_dir()
         except OSError as error:

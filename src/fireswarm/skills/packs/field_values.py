@@ -15,7 +15,7 @@ MAX_COMPATIBILITY_CHARS = 500
 """Lengths of the Agent Skills specification (agentskills.io/specification)."""
 
 KEPT_DESCRIPTION_CHARS = 4_096
-"""Characters kept of an overlong description: four times the allowed length, with a warning."""
+"""Maximum characters of an overlong description, the rest is cut with a warning: four times the allowed length."""
 
 MAX_METADATA = 200
 MAX_DEPTH = 6
@@ -27,7 +27,7 @@ _NOTHING = frozenset({"", "~", "null", "Null", "NULL", "|", ">", "|-", ">-"})
 
 
 def plain(value: Any) -> str:
-    """Return a scalar, a list or a map as one line of text; "" for nothing."""
+    """Return a scalar, a list or a map as one line of text; "" for an empty value."""
     if isinstance(value, dict | list):
         value = " ".join(text for _, text in _leaves(value))
     text = " ".join(str("" if value is None else value).split())
@@ -71,7 +71,7 @@ def tools(value: Any) -> tuple[str, ...]:
 
 
 def flat(value: Any) -> dict[str, str]:
-    """Return metadata as a map of text to text: nested maps by dotted keys, lists joined by commas."""
+    """Return metadata as a map of strings: nested maps by dotted keys, lists joined by commas."""
     if not isinstance(value, dict):
         text = plain(value)
         return {"metadata": text[:MAX_VALUE_CHARS]} if text else {}
@@ -86,7 +86,7 @@ def flat(value: Any) -> dict[str, str]:
 def _leaves(value: Any) -> list[tuple[str, str]]:
     """Return dotted key and text of every scalar in *value*, at most ``MAX_METADATA``.
 
-    The number of visited nodes is limited too: nine levels of YAML aliases contain a billion paths.
+    The number of visited nodes is limited too, since nine levels of YAML aliases can contain a billion paths.
     """
     leaves: list[tuple[str, str]] = []
     for visited, leaf in enumerate(_walk(value, "", 0)):

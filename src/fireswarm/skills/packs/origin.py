@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(r"/?(?:absolute/)?path/to/|.*[<>{}$*]|/your/|.*\.\.\."
 def outside(parsed: Parsed, folder: Path) -> tuple[str, ...]:
     """Return a sentence for each script that a SKILL.md names outside of *folder*.
 
-    Links, code spans and the commands of code fences count.
+    It checks links, code spans and the commands in code fences.
     """
     text = parsed.body
     if not skill_body.names_scripts(text):
@@ -44,7 +44,7 @@ def entry_outside(metadata: Mapping[str, str], folder: Path) -> tuple[str, ...]:
 
 
 def leads_outside(path: str, folder: Path) -> bool:
-    """Return True if *path*, as written by a skill in *folder*, is outside of *folder*."""
+    """Return True if *path*, as a skill in *folder* writes it, is outside of *folder*."""
     steps = path.replace("\\", "/")
     if _PLACEHOLDER.match(steps) and "../" not in steps:
         return False
@@ -59,7 +59,7 @@ def leads_outside(path: str, folder: Path) -> bool:
 
 
 def _escapes(path: str, folder: Path) -> bool:
-    """Return True if a symbolic link in the path leads outside; a path that does not exist does not."""
+    """Return True if a symbolic link in the path leads outside; False for a path that does not exist."""
     try:
         if not os.path.exists(path):  # noqa: PTH110 - asked for every file that 20,000 skills name
             return False

@@ -100,8 +100,8 @@ def decode(data: bytes, note: Any) -> str:
 def split(text: str) -> tuple[str | None, str, int, int, bool]:
     """Split into header, body, their first lines, and whether the header was closed.
 
-    Only a whole line of ``---`` opens or closes. A header that is never closed ends at the first blank line or
-    heading, since everything after that cannot have been meant as fields.
+    Only a whole line of ``---`` opens or closes. A header without an end stops at the first blank line or heading,
+    since the text after it is unlikely to be fields.
     """
     lines = text.split("\n")
     start = next((number for number, line in enumerate(lines) if line.strip()), None)
@@ -137,9 +137,9 @@ def read_header(header: str, first_line: int, note: Any) -> dict[str, Any]:
 
 
 def _simple(header: str) -> dict[str, Any] | None:
-    """Parse a header that has only one-line texts, as YAML would; None if YAML is needed.
+    """Parse a header with only one-line strings, as YAML would; None if YAML is needed.
 
-    Most skills are written this way, and YAML would take half of the time of loading 20,000 of them.
+    Most skills have such headers, and YAML would take half of the time of loading 20,000 of them.
     """
     fields: dict[str, Any] = {}
     for line in header.split("\n"):
@@ -154,7 +154,7 @@ def _simple(header: str) -> dict[str, Any] | None:
 
 
 def _load(text: str) -> Any:
-    """Parse YAML with every scalar as text, so that a date or ``yes`` stays as written; ``_Refused`` on failure."""
+    """Parse YAML with every scalar as a string, so that a date or ``yes`` is not converted; ``_Refused`` on failure."""
     if too_deep(text):
         return _Refused
     try:
@@ -164,7 +164,7 @@ def _load(text: str) -> Any:
 
 
 class _Refused:
-    """Marks a YAML failure; None cannot, since an empty document is None too."""
+    """Marks a YAML failure; None would be ambiguous, since it is also an empty document."""
 
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
@@ -199,7 +199,7 @@ def _by_field(header: str, first_line: int, note: Any) -> dict[str, Any]:
             fields[name] = loaded[name]
             continue
         fields[name] = _as_written(value, block)
-        note(f"line {line}: {name} is not valid YAML (an unquoted colon, often); it was read as plain text")
+        note(f"line {line}: {name} is not valid YAML (often because of an unquoted colon); it was read as plain text")
     if not fields:
         note(f"line {first_line}: the frontmatter is not a map of fields")
     return fields

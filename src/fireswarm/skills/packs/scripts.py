@@ -37,7 +37,7 @@ class Script:
 
 
 def scripts_of(folder: Path, entry: Path | None = None) -> tuple[Script, ...]:
-    """Return scripts below ``scripts/``, in the folder itself, and the entry; links to other places are left out."""
+    """Return the scripts below ``scripts/``, in the folder itself, and the entry; links to other places are omitted."""
     names = [name for name, item in files_below(f"{folder}/scripts", limit=MAX_SCRIPTS) if _executable(name, item)]
     with os.scandir(folder) as items:
         names += sorted(item.name for item in items if item.is_file(follow_symlinks=False) and is_script(item.name))
@@ -102,7 +102,7 @@ _DOCSTRING = re.compile(r"(?:\s++|#[^\n]*+\n)*+[rR]?(\"{3}|'{3}|\"|')(.*?)\1", r
 
 
 def _docstring(head: str) -> str:
-    """Return the module's docstring. The head may end within a statement, so it is found by its quotes."""
+    """Return the module's docstring. The head may end within a statement, so the docstring is found by its quotes."""
     match = _DOCSTRING.match(head)
     if match is None:
         return ""

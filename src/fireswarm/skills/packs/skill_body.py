@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
-# These run over the bodies of 20,000 skills: each begins with a letter that the regex engine can jump to.
+# These patterns run over the bodies of 20,000 skills: each begins with a letter that the regex engine can search fast.
 _HEADING = re.compile(r"\n(#{1,6})[ \t]+(\S.*)")
 _FENCE = re.compile(r"\n {0,3}(```+|~~~+)")
 _LINK = re.compile(r"\]\([ \t]*<?([^)>\s]{1,500})")
@@ -47,7 +47,7 @@ class BodySection:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A file named in the body, with its 1-based line. ``linked``: by a link, not a code span."""
+    """A file named in the body, with its 1-based line. ``linked`` is True for a link, False for a code span."""
 
     path: str
     line: int

@@ -1,4 +1,4 @@
-"""Find a skill by its name or the name of its folder, however a model writes it. Pure."""
+"""Find a skill by its name or the name of its folder, in any spelling of a model. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _BETWEEN = re.compile(r"[\s_-]+")
 
 
 def find_skill_name(said: str, skills: Mapping[str, Skill], among: Iterable[str]) -> str:
-    """Return the name of the skill that *said* names, of those in *among*, or "".
+    """Return the name of the skill in *among* that *said* means, or "".
 
-    Case does not count, and ``_``, blanks and ``-`` are equal. A folder's name that several skills have names none.
+    Case is ignored, and ``_``, blanks and ``-`` are equal. A folder's name that several skills share matches none.
     """
     wanted = _fold(said)
     known = [name for name in among if wanted and name in skills]

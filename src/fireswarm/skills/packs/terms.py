@@ -1,7 +1,7 @@
 """Lenient parsing of the conversation contract in a SKILL.md; ``skills.checks`` contains the strict check.
 
-Three fields, at the top level or in ``metadata``; there as a map, or as a text that contains YAML, since the
-Agent Skills specification allows only texts in it.
+Three fields, at the top level or in ``metadata``; there as a map or as YAML text, since the Agent Skills specification
+allows only strings in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fit of an objective to what code can do: the share of its words that are known there.
+"""Fit of an objective to the abilities of code: the share of its words that are known.
 
 The figures and lists were chosen on the parts ``chosen_on`` of ``tests/packs/objectives.yaml`` and
-``tests/packs/role_objectives.yaml``; their parts ``held_out`` measure them.
+``tests/packs/role_objectives.yaml``, and evaluated on their parts ``held_out``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import ClassVar
 from rapidfuzz.distance import OSA
 
 THRESHOLD = 0.7
-"""Lowest fit of an objective that code works on without a model."""
+"""Minimum fit of an objective for code without a model."""
 
 DECISIVE_WEIGHT = 3.0
-"""Weight of a word or a form that says what no code does."""
+"""Weight of a word or a form that asks for something that code cannot do."""
 
 FIRST_WEIGHT = 2.0
 """Weight of the first word that counts, usually the verb, relative to 1 for the others."""
 
 PRIOR = 0.5
-"""Weight of unknown words that every objective is assumed to have, so that one known word alone is not certainty."""
+"""Weight of unknown words that is assumed for every objective, so that a single known word does not mean a perfect fit.
+"""
 
 MAX_HEADER_BYTES = 65_536
 
@@ -39,7 +40,7 @@ got hello hey hi isn kindly ll m ought pls plz re really s someone something som
 turn ve yet
 """
 IGNORED = frozenset(_IGNORED.split())
-"""Words that say neither what is wanted nor about what."""
+"""Words that tell neither the wanted result nor its subject."""
 
 _SUBJECTS = """
 attachment code codebase csv dataset directory doc docs document documents documentation file files folder here minutes
@@ -54,18 +55,19 @@ refactor remove rename repair replace rewrite send solve translate update
 """
 _RESTRICTING = "don except excluding instead never no not unless why without"
 DECISIVE = frozenset((*_CHANGING.split(), *_RESTRICTING.split()))
-"""Words for work that is more than reading, for what is not wanted, and for reasons. Unless they are asked for in just
-that form, they are unknown, and weigh more than others.
+"""Words for more than reading, for unwanted things, and for reasons.
+
+They count as unknown with a higher weight, unless a skill's ``asked_for`` has exactly that form.
 """
 
 _FORM = re.compile(
     r"\b(?:in|as|into) (?:(?!(?:all|each|every|my|our|that|the|these|this|those|your)\b)\w{1,12} ){0,2}"
     r"(?:bullets?|paragraphs?|poems?|sentences?|tables?|words?)\b"
 )
-"""A form in which no code answers."""
+"""A form of answer that code cannot give."""
 
 _ADVICE = re.compile(r"\bhow (?:(?:do|can|could|should|would) (?:i|we|you)|to)\b")
-"""A question for advice, which no code gives, as opposed to one for figures, such as "how many"."""
+"""A question for advice, which code cannot answer, in contrast to one for figures, such as "how many"."""
 
 _QUOTED = re.compile(r"""(?<!\w)["'`“][^"'`“”]{2,400}+["'`”](?!\w)""")
 _WORD = re.compile(r"[^\W_]+")
@@ -96,11 +98,11 @@ def measure_fit(
     target: Path | None = None,
     table: Path | None = None,
 ) -> Fit:
-    """Compare the words of *objective* with the *asking* words, which say what is wanted, and those of *known* texts.
+    """Compare the words of *objective* with the *asking* words, which name the wanted result, and the *known* texts.
 
-    *phrases* in lower case say what is wanted as a whole. Without one of them or an asking word, nothing fits.
-    Quoted texts and paths in the objective do not count. The name of the *target* and the columns of the *table*, a
-    CSV file, are known as well. Raises OSError for a table that cannot be read.
+    *phrases* in lower case name a wanted result as a whole. Without a phrase or an asking word, the fit is 0. Quoted
+    texts and paths in the objective are ignored. The name of the *target* and the columns of the *table*, a CSV file,
+    are known words. Raises OSError for an unreadable table.
     """
     asking = frozenset(asking)
     texts = [*known, *([target.name.replace("_", " ")] if target else ()), *(_columns(table) if table else ())]
@@ -119,7 +121,7 @@ def measure_fit(
     if (not asked and not found) or _ADVICE.search(text):
         return Fit(0.0, tuple(counted))
     fits = {word for word in possible if word in asked or _is_among(word, known_roots)}
-    # Of a phrase such as "what is in", no word counts by itself.
+    # Single words of a phrase such as "what is in" do not count.
     plain = any(weights.keys().isdisjoint(phrase.split()) for phrase in found)
     matched = sum(weights[word] for word in fits) + plain + any(word in SUBJECTS for word in words)
     missed = sum(weights.values()) - sum(weights[word] for word in fits)
@@ -127,7 +129,7 @@ def measure_fit(
 
 
 def _root(word: str) -> str:
-    """Return a word without its usual endings, so that its forms are equal."""
+    """Return a word without its usual endings, so that all its forms are equal."""
     for ending in ("ing", "ies", "ed", "es", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word.removesuffix(ending)
@@ -156,7 +158,7 @@ def _is_path(token: str) -> bool:
 
 
 def _correct(word: str) -> str:
-    """Return the ignored word or subject that *word* is with a single typo, or *word* itself."""
+    """Return the ignored word or subject from which *word* differs by one typo, or *word* itself."""
     if len(word) < _SHORTEST_COMMON_MISSPELT or word in IGNORED or word in SUBJECTS:
         return word
     near = (
@@ -168,7 +170,7 @@ def _correct(word: str) -> str:
 
 
 def _is_among(word: str, roots: Collection[str]) -> bool:
-    """Return True if *word* is among *roots*, for longer words also with a single typo."""
+    """Return True if *word* is among *roots*; a longer word may have one typo."""
     key = _root(word)
     if key in roots:
         return True

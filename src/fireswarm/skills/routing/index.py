@@ -1,7 +1,7 @@
 """Inverted index of the router: the weight of each word for each skill.
 
 Fields are weighted as in BM25F (Robertson, Zaragoza, Taylor: Simple BM25 extension to multiple weighted fields, 2004):
-occurrences are added up over the fields, each by its weight and relative to its length, and saturate together.
+occurrences are summed over the fields, weighted by field and relative to its length, before saturation.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from fireswarm.skills.packs.parse import decode, split
 from fireswarm.skills.routing.words import STOP, is_soft, stem, words
 
 SATURATION = 1.2
-"""BM25's k1: how fast repetitions of a word stop counting."""
+"""BM25's k1: how fast further repetitions of a word lose weight."""
 
 BODY_BYTES = 16_000
-"""Bytes of a SKILL.md whose vocabulary is indexed: about 2,500 words, more than the body of most skills."""
+"""Maximum bytes of a SKILL.md that are indexed: about 2,500 words, more than the body of most skills."""
 
 LEAST_DOCUMENTS = 50
 """Minimum number of skills assumed for rarity: among three skills, every word would seem common."""
@@ -64,7 +64,7 @@ _NO_USE_TITLE = re.compile(r"when not to|do not use|don['’]t use|not for|out o
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The words of a skill, in order, by field; ``negative`` are those that its description excludes."""
+    """The words of a skill, in order, by field; ``negative`` are words that its description excludes."""
 
     words: Mapping[str, Sequence[str]]
     negative: frozenset[str] = frozenset()
@@ -136,7 +136,7 @@ def _unsaid(note: str) -> None:
 
 
 def _body(skill: Skill) -> str:
-    """Return the beginning of a skill's text, without sections on when not to use it."""
+    """Return the beginning of a skill's text, without sections about when not to use it."""
     try:
         with skill.path.open("rb") as file:
             body = split(decode(file.read(BODY_BYTES), _unsaid))[1]

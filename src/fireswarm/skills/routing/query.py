@@ -24,8 +24,9 @@ RELATED_FACTOR = 0.5
 FAMILY_FACTOR = 0.6
 COMPOUND_FACTOR = 0.7
 TYPO_FACTOR = 0.8
-"""Weight of a term that is not the word itself: a related one, a longer or shorter form, a compound, a corrected
-typo. Chosen on the development half of benchmarks/routing/prompts.json.
+"""Weight of a term that is not the word itself: a related word, another form, a compound, a corrected typo.
+
+Chosen on the development half of benchmarks/routing/prompts.json.
 """
 
 MAX_WORDS = 80
@@ -36,7 +37,7 @@ MAX_WORDS = 80
 class Term:
     """An index term that a word may match, its weight, and the kind of match ("" for the word itself).
 
-    ``worth`` is the maximum score of a skill for it: the factor times the term's rarity, in nats.
+    ``worth`` is the maximum score of a skill for the term: the factor times the term's rarity, in nats.
     """
 
     key: str
@@ -47,7 +48,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """One concept of a request: any of its terms matches it, the best one counts."""
+    """One concept of a request: any of its terms matches it, and the best match counts."""
 
     word: str
     weight: float
@@ -75,7 +76,7 @@ def _term(index: Index, key: str, factor: float, how: str = "") -> Term:
 
 
 def _terms(word: str, index: Index) -> Iterator[Term]:
-    """Yield index terms for a word: itself, related ones, its family; a compound or a typo only if these fail."""
+    """Yield index terms for a word: itself, related words, its family; a compound or a typo only if these fail."""
     key = stem(word)
     yielded = {key}
     if key in index.postings:

@@ -11,13 +11,13 @@ from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.routing.router import MIN_SCORE, TOP_K, Router
 
 POOL = 4
-"""Size of the pool to re-rank, as a multiple of the wanted number: even the twentieth by words can still win."""
+"""Size of the pool to re-rank, as a multiple of the wanted number; a larger pool gives more candidates a chance."""
 
 
 class Reranker(Protocol):
-    """Re-ranks candidates. It may drop, reorder and rescore them (0 to 100), and explains it in ``reason``.
+    """Re-ranks candidates. It may drop, reorder and rescore them (0 to 100), and explains that in ``reason``.
 
-    If it raises FireswarmError, the lexical order is kept.
+    If it raises FireswarmError, the lexical order is used.
     """
 
     async def rerank(

@@ -1,9 +1,8 @@
 """Rank skills for a request: a lexical router, offline and deterministic.
 
-Scores are from 0 to 100. They sum up evidence: for each concept of the request, the rarity of the best
-matching term (in nats) times its weight in the skill. A score relates the evidence to what
-a request of this length matches by chance, so that ``prefilter_min_score`` means the same among ten skills and among
-ten thousand.
+Scores are from 0 to 100. They sum up evidence: for each concept of the request, the rarity of the best matching term
+(in nats) times its weight in the skill. A score relates the evidence to the chance level for a request of this length,
+so that ``prefilter_min_score`` means the same among ten skills and among ten thousand.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ TOP_K = 8
 HALF_EVIDENCE = 1.3
 HALF_EVIDENCE_PER_CONCEPT = 0.12
 """Evidence, in nats, for a score of 50: this base, plus this amount for each concept of the request.
-Chosen on the development half of benchmarks/routing/prompts.json, so that right skills pass 55 and most small talk
+
+Chosen on the development half of benchmarks/routing/prompts.json, so that correct skills pass 55 and most small talk
 does not.
 """
 
@@ -41,19 +41,20 @@ NEGATIVE_SHARE = 0.8
 """Share of a word's evidence that is deducted from a skill whose description excludes it."""
 
 MAX_POSTINGS = 60_000
-"""Number of postings added up before the most common words are used only to compare the best skills so far. Limits the
-time of a request with 20,000 skills.
+"""Maximum number of postings that are summed; beyond it, the most common words only compare the best skills so far.
+
+This limits the time of a request with 20,000 skills.
 """
 
 SPELLED_AMONG = 2_000
-"""Maximum number of skills compared by spelling alone, which visits each of them."""
+"""Maximum number of skills that are compared by spelling alone, which visits each of them."""
 
 STILL_JUDGED = 400
-"""Number of skills that remain candidates in that case."""
+"""Number of skills that remain candidates when MAX_POSTINGS is reached."""
 
 
 class Router:
-    """Skills indexed for routing. Create one per catalog and keep it: the first ``route`` reads the skills' bodies."""
+    """Skills indexed for routing. Create one per catalog and reuse it: the first ``route`` reads the skills' bodies."""
 
     def __init__(self, skills: Catalog | Iterable[Skill], *, bodies: bool = True) -> None:
         listed = skills.skills.values() if isinstance(skills, Catalog) else skills
@@ -103,7 +104,7 @@ class Router:
     def _spelled_like(
         self, query: str, wanted: int, taken: Collection[int], allowed: Collection[int] | None
     ) -> list[SkillCandidate]:
-        """Return skills without a matching word by similar spelling, for callers that want the best of any score."""
+        """Return skills without a matching word by similar spelling, for callers that accept any score."""
         left = {
             number: f"{skill.name} {skill.description}"
             for number, skill in enumerate(self.skills)
@@ -152,7 +153,7 @@ class Router:
 
 
 def _long_names(skills: Sequence[Skill]) -> dict[str, list[tuple[str, int]]]:
-    """Return names of two words or more by their first word; a single word is treated like any other."""
+    """Return names of two words or more, by their first word; names of a single word are treated like other words."""
     families: dict[str, list[tuple[str, int]]] = {}
     for number, skill in enumerate(skills):
         parts = skill.name.split("-")

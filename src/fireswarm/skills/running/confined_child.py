@@ -39,7 +39,7 @@ def _ask_parent(
 ) -> tuple[int, str]:
     """Let the parent run a program on the files of *view*, and return its exit code and output. Raises SandboxRefused.
 
-    Changes that the program makes to its files stay there.
+    The program's changes stay in the parent's copy of the files.
     """
     workspace = view.workspace.resolve()
     files = {

@@ -1,4 +1,4 @@
-"""Rules of a turn and of resuming, the same for a skill on the board and for one called directly."""
+"""Rules of turns and of resuming, the same for a skill on the board and for a direct call."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ TOLD_CHARS = 500
 
 
 def state_of_result(result: SkillResult) -> TaskState:
-    """Return the state that the skill reported."""
+    """Return the state in the skill's result."""
     return TaskState(result.state.value)
 
 
 def checked_state(result: SkillResult, terms: Terms, skill: str, *, router: bool) -> tuple[TaskState, str]:
-    """Return the turn's actual state, and the reason if it differs from the reported one, else ""."""
+    """Return the turn's actual state, and the reason if it differs from the reported one, otherwise ""."""
     state = state_of_result(result)
     if state is TaskState.DELEGATING and not router:
         return TaskState.BLOCKED, f"skill {skill} delegated tasks, but no swarm is running to execute them"
@@ -55,7 +55,10 @@ def reason_turn_exceeded(turn: int, terms: Terms, skill: str) -> str:
 
 
 def check_inputs(terms: Terms, inputs: Mapping[str, Any]) -> None:
-    """Raise InvalidInput unless *inputs* satisfy the skill's schema. A skill that may ask can have missing inputs."""
+    """Raise InvalidInput unless *inputs* satisfy the skill's schema.
+
+    Inputs may be missing if the skill may ask for them.
+    """
     asks = terms.allows(TaskState.INPUT_REQUIRED)
     wrong = faults(terms.input_request_jsonschema, inputs, partial=asks)
     if wrong:
@@ -91,7 +94,10 @@ _ENDINGS: dict[SkillState, MessageType] = {
 
 
 def events_of(terms: Terms, began: ConversationEvent, result: SkillResult) -> tuple[ConversationEvent, ...]:
-    """Return the log events of a turn: its start, the skill's own entries, its end. Empty if the skill keeps no log."""
+    """Return the log events of a turn: its start, the skill's own entries, its end.
+
+    Returns nothing if the skill has no log.
+    """
     if not terms.keeps_events:
         return ()
     payload: JsonObject = {"summary": result.summary[:TOLD_CHARS]}
@@ -107,25 +113,25 @@ def events_of(terms: Terms, began: ConversationEvent, result: SkillResult) -> tu
 
 
 def resume_token(state: ConversationState) -> str:
-    """Return the token that allows the next turn, bound to the context, its version and its turn."""
+    """Return the token that allows the next turn, bound to the conversation, its version and its turn."""
     return f"{state.version}.{state.turn}.{_signature(state)}"
 
 
 def check_resume(found: Conversation | None, context_id: str, token: str | None) -> Conversation:
     """Return the conversation if it may be resumed. Raises ResumeRefused or ContextEnded if not."""
     if found is None:
-        raise ResumeRefused(f"there is no conversation {context_id} to resume: begin it without resume")
+        raise ResumeRefused(f"there is no conversation {context_id} to resume: start it without resume")
     state = found.state
     if state.task_state.terminal:
-        raise ContextEnded(f"conversation {context_id} is {state.task_state.value}: begin another one")
+        raise ContextEnded(f"conversation {context_id} is {state.task_state.value}: start another one")
     if not state.task_state.resumable:
-        raise ResumeRefused(f"conversation {context_id} is {state.task_state.value}: there is nothing to resume")
+        raise ResumeRefused(f"conversation {context_id} is {state.task_state.value}: it cannot be resumed")
     if token is not None and not hmac.compare_digest(token.encode(), resume_token(state).encode()):
         issued = token.partition(".")[0]
         if issued.isdecimal() and issued != str(state.version):
             raise ResumeRefused(
-                f"the resume token is stale: conversation {context_id} went on since it was issued; "
-                "use the token of its last response"
+                f"the resume token is stale: conversation {context_id} has continued since then; use the token of "
+                f"its last response"
             )
         raise ResumeRefused(f"the resume token was never issued for conversation {context_id}")
     return found

@@ -1,4 +1,4 @@
-"""Run a skill's code in a separate process: a busy skill cannot delay heartbeats, and a cancel ends it."""
+"""Run a skill's code in a separate process: a busy skill cannot delay heartbeats, and a cancellation kills it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ READ_ONLY_HINT = (
 class CodeRules:
     """The operator's rules for the code of skills: `RuntimeSettings.confinement` and ``pass_environment``.
 
-    ``workdirs`` is the folder of all workdirs: a confined process that is kept for the next task may write to it.
+    ``workdirs`` is the folder of all workdirs: a confined process that is reused for later tasks may write to it.
     """
 
     confinement: str = "bubblewrap"
@@ -52,12 +52,12 @@ async def run_skill(
 ) -> SkillResult:
     """Run a skill that has code; cancelling the call kills its process.
 
-    The process can write to the request's workdir, and to the folder of its ``path`` if the skill says that it writes.
-    For a request that is ``read_only``, it can write to its workdir only, and has no network. The packaged skills are
-    confined for such requests only.
+    The process can write to the request's workdir, and to the folder of its ``path`` if the skill declares that it
+    writes. For a ``read_only`` request, it can write only to its workdir, and has no network. The packaged skills are
+    confined only for such requests.
 
     *hold* returns the seconds in which the skill may still start, or raises LeaseLost. The skill's process checks the
-    clock right before the start: starting a process takes time, and this process may be suspended meanwhile.
+    clock right before the start, since starting a process takes time, and this process may be suspended meanwhile.
     Raises SkillFailed if the skill raises (with its traceback), dies, or does not return a SkillResult, and
     SandboxRefused if it cannot be confined here.
     """
@@ -101,7 +101,7 @@ def _packaged_skills() -> Path:
 
 
 def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | None:
-    """Return what the skill's code can write to and find; None if it is not confined."""
+    """Return what the skill's code can write to and use; None if it is not confined."""
     workdir = request.workdir.resolve()
     if request.constraints.get("read_only") and rules.confinement != "none":
         return Reach(workdir)
@@ -118,7 +118,7 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
 
 
 def _workspaces(request: SkillRequest) -> tuple[Path, ...]:
-    """Return the folder that the request's ``path`` names, or the folder of that file; () without a path."""
+    """Return the folder in the request's ``path``, or the folder of that file; () without a path."""
     named = request.context.get("path")
     if not isinstance(named, str) or not named or "\0" in named:
         return ()
@@ -130,6 +130,6 @@ def _refusal(skill: Skill, read_only: bool, error: SandboxRefused) -> str:
     if read_only:
         return f"the task is read_only, and the code of skill {skill.name!r} cannot be confined: {error}"
     return (
-        f"the code of skill {skill.name!r} cannot be confined: {error}. Only the operator can allow it without "
-        "(`runtime.confinement: none`, or `container` within a container)"
+        f"the code of skill {skill.name!r} cannot be confined: {error}. Only the operator can allow it unconfined "
+        f"(`runtime.confinement: none`, or `container` in a container)"
     )

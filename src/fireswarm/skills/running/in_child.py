@@ -1,7 +1,7 @@
 """Run a skill's entry, in a child process.
 
-It loads ``scripts/`` as a package, so that a skill's modules can import each other relatively. Every import of this
-module is paid at the start of each child.
+It loads ``scripts/`` as a package, so that a skill's modules can import each other relatively. Each child imports this
+module at its start, so its imports must be fast.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ PARENT_CHECK_SECONDS = 0.5
 """Interval at which a skill's process checks that its worker is alive; otherwise it ends itself."""
 
 MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY")
-"""Removed from the environment of a skill's process: only the run may call a model, pay for it and count it."""
+"""Removed from the environment of a skill's process: only the run may call a model, which it pays and counts."""
 
 RESPONSES = "fireswarm.contracts.llm.response"
-"""Module of AgentResponse. Only a skill that returns one has imported it."""
+"""Module of AgentResponse. It is imported already if a skill returns one."""
 
 _guarded = threading.Event()
 
@@ -62,7 +62,7 @@ def run_entry(folder: str, entry: str, deterministic: bool, request: str, until:
 
 
 def _with_output_folder(request: SkillRequest) -> SkillRequest:
-    """Make the folder for further outputs and name it in the environment of the skill."""
+    """Create the folder for further outputs, and set its path in the skill's environment."""
     folder = request.workdir / OUTPUT_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     os.environ[OUTPUT_VARIABLE] = str(folder)

@@ -16,9 +16,9 @@ Run = Callable[[Skill, SkillRequest], Awaitable[SkillResult]]
 async def call_within(skill: Skill, request: SkillRequest, instead: str, run: Run) -> SkillResult:
     """Run a skill that a model calls inside its run.
 
-    Such a call may be repeated and has no turn that could store state. A skill that keeps state therefore needs a task:
-    it raises SkillRefused, and *instead* tells the model how to get one. Invalid inputs raise SkillRefused as well; a
-    result that breaks the skill's contract raises SkillFailed.
+    Such a call may be repeated and has no turn that could store state. A skill that stores state therefore needs a
+    task: it raises SkillRefused, and *instead* tells the model how to get one. Invalid inputs raise SkillRefused as
+    well; a result that breaks the skill's contract raises SkillFailed.
     """
     try:
         terms = terms_of(skill)
@@ -26,8 +26,8 @@ async def call_within(skill: Skill, request: SkillRequest, instead: str, run: Ru
             return await run(skill, request)
         if terms.keeps_state:
             raise SkillRefused(
-                f"skill {skill.name!r} keeps a conversation over the turns of a task and needs a task for it; "
-                f"it was not run. {instead}"
+                f"skill {skill.name!r} stores a conversation across the turns of a task and needs its own task; it "
+                f"was not run. {instead}"
             )
         inputs = {**request.context, **request.answers}
         conversation_rules.check_inputs(terms, inputs)

@@ -1,7 +1,7 @@
-"""Run a skill's entry where it can write to its own folders only.
+"""Run a skill's entry in a process that can write only to its own folders.
 
-It answers in JSON, since reading a pickle could run code of the skill here. A program that the skill wants to run
-confined cannot be started inside of its confinement, so this process starts it.
+The process answers in JSON, since reading a pickle could run code of the skill here. A program that the skill wants to
+run confined cannot start inside of the skill's confinement, so this process starts it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from fireswarm.processes.messages import read_message, write_message
 from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 
 MAX_ANSWER_BYTES = 64_000_000
-"""A longer message of the skill's process is refused."""
+"""Maximum size of a message from the skill's process."""
 
 OWN_PROCESSES = 2
-"""Processes below that of bubblewrap: the init of its namespace, and the interpreter."""
+"""Number of processes between bubblewrap and the skill: the init of its namespace, and the interpreter."""
 
 CHILD = "fireswarm.skills.running.confined_child"
 
@@ -48,9 +48,9 @@ FilePath = Annotated[str, AfterValidator(_check_path)]
 class WantedProgram(Contract):
     """A program that the skill wants to run confined, and its files.
 
-    The files are sent, since the skill could replace one of its folders by a link while it is being mounted. They are
-    in base64, by their paths in ``workspace``; in the command and the environment, ``workspace`` stands for the folder
-    that they are written to here. ``seconds`` limits the time.
+    The files are sent by value, since the skill could replace a folder by a link while it is being mounted. They are in
+    base64, by their paths in ``workspace``; in the command and the environment, ``workspace`` stands for the folder
+    here to which they are written. ``seconds`` is the time limit.
     """
 
     command: tuple[str, ...] = Field(min_length=1)
@@ -64,10 +64,10 @@ class WantedProgram(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The folders that the code of a skill can write to, ``workdir`` and ``workspaces``, and if it has a ``network``.
+    """The folders to which a skill's code can write, ``workdir`` and ``workspaces``, and ``network`` if it has one.
 
-    ``environment`` are the variables that it gets with a network; without one, it gets only the harmless ones of them.
-    A process is kept for the next call with the same reach if that says what it is ``kept_for``.
+    ``environment`` has its variables with a network; without a network, it gets only the harmless ones. With
+    ``kept_for``, a process is reused for the next call with the same reach.
     """
 
     workdir: Path
@@ -78,7 +78,7 @@ class Reach:
 
 
 class ConfinedProcess:
-    """A process for the entries of skills. A message to it are the arguments of `in_child.run_entry`, all of them JSON.
+    """A process for the entries of skills. A message to it has the arguments of `in_child.run_entry` as JSON.
 
     Raises SandboxRefused if it cannot be confined here.
     """
@@ -101,11 +101,11 @@ class ConfinedProcess:
 
     @property
     def alive(self) -> bool:
-        """True until the process has ended; False also for one whose last entry left processes behind."""
+        """True until the process has ended; False also if its last entry left processes behind."""
         return not self._left_behind and self._process.poll() is None
 
     def call(self, message: tuple[Any, ...]) -> tuple[bool, str] | None:
-        """Run an entry and block until it ends; returns what `in_child.run_entry` returns.
+        """Run an entry and block until it ends; returns the result of `in_child.run_entry`.
 
         Raises SandboxRefused if the process cannot be confined here, EOFError or OSError if it dies, and SkillFailed if
         it breaks the protocol or exceeds `LIMITS`.
@@ -122,7 +122,7 @@ class ConfinedProcess:
             watch.join()
 
     def kill(self) -> None:
-        """Kill the process and all that it started."""
+        """Kill the process and its child processes."""
         self._ended.set()
         self._confined.kill()
         self._home.close()
@@ -146,12 +146,12 @@ class ConfinedProcess:
                     write_message(requests, json.dumps(_run(message["run"], self._ended.is_set)).encode())
         except (EOFError, OSError) as error:
             if self._exceeded:
-                raise SkillFailed(f"was ended: {self._exceeded}") from error
+                raise SkillFailed(f"was killed: {self._exceeded}") from error
             if self._has_answered:
                 raise
             self._process.kill()
             told = self._process.stderr.read(MAX_DETAIL_CHARS * 4).decode("utf-8", "replace").strip()
-            raise SandboxRefused(truncate(told, MAX_DETAIL_CHARS) or "its process ended at once") from error
+            raise SandboxRefused(truncate(told, MAX_DETAIL_CHARS) or "its process ended immediately") from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise SkillFailed(f"sent an invalid message from its process: {error}") from error
 
@@ -167,11 +167,11 @@ def _answer(answer: Any) -> tuple[bool, str] | None:
         case [bool() as ok, str() as text]:
             return ok, text
         case _:
-            raise ValueError("expected true or false, and a text")
+            raise ValueError("expected true or false, and a string")
 
 
 def _run(asked: Any, has_ended: Callable[[], bool]) -> dict[str, Any]:
-    """Run a program for the skill, in a new folder with the files that it sent, until it or the call has ended."""
+    """Run a program for the skill, in a new folder with the sent files, until the program or the call has ended."""
     try:
         program = WantedProgram.model_validate(asked)
     except ValidationError as error:

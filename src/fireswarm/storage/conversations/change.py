@@ -1,4 +1,4 @@
-"""Apply a change to a conversation. Pure: every backend stores the result of this one function.
+"""Apply a change to a conversation. Pure: every backend stores the result of this function.
 
 Limits, times to live and redaction are therefore the same in every store.
 """
@@ -58,7 +58,7 @@ class _Facts:
 def advance(found: Conversation | None, change: ConversationChange, now: datetime, clean: Cleaner) -> Advanced:
     """Apply *change* to the stored conversation *found*.
 
-    Raises DuplicateMessage if its message was already applied (the store knows the answer), VersionConflict if *found*
+    Raises DuplicateMessage if its message was already applied (the store has the response), VersionConflict if *found*
     is not at the expected version, InvalidInput if a size limit is exceeded.
     """
     if is_duplicate(found, change):
@@ -93,7 +93,7 @@ def is_duplicate(found: Conversation | None, change: ConversationChange) -> bool
 
 
 def duplicate(change: ConversationChange, answer: JsonObject | None = None) -> DuplicateMessage:
-    """Return the error for a message that was already handled, with its answer."""
+    """Return the error for a message that was already handled, with its response."""
     message = f"message {change.message_id} of conversation {change.context_id} was already handled"
     return DuplicateMessage(message, answer)
 
@@ -129,7 +129,7 @@ def json_size(value: Any, what: str) -> int:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"{what} is not JSON: {error}") from error
     if _depth(value) > MAX_DEPTH:
-        raise InvalidInput(f"{what} nests more than {MAX_DEPTH} deep")
+        raise InvalidInput(f"{what} is nested more than {MAX_DEPTH} levels deep")
     return len(text.encode("utf-8", "replace"))
 
 
@@ -188,7 +188,7 @@ def _state(
 
 
 def _with_facts(before: Conversation, new: Iterable[PocketFact], now: datetime, clean: Cleaner) -> _Facts:
-    """Return the facts after the change: expired facts are removed, and the oldest of each full bucket."""
+    """Return the facts after the change, without expired facts and without the oldest of each full bucket."""
     facts = _Facts(drop=set(before.gone))
     for fact in before.facts:
         if _is_expired(fact, now):
@@ -262,7 +262,7 @@ def _limit(value: JsonObject | None, most: int, what: str, clean: Cleaner) -> Js
     if value is None:
         return None
     if json_size(value, what) > most:
-        raise InvalidInput(f"{what} have more than {most:,} bytes: pass large content by its path or URI")
+        raise InvalidInput(f"{what} has more than {most:,} bytes: pass large content by its path or URI")
     return clean.value(value)
 
 

@@ -1,7 +1,7 @@
 """Conversations in the swarm's store: ``agent_contexts/{context_id}``, with facts and messages as subcollections.
 
-The log is a bounded field of the document, so that a conversation is read with two calls and a turn is one
-commit. ``writes`` returns the writes for the commit that settles a task, so that both happen or neither.
+The log is a bounded field of the document, so that a conversation is read with two calls and a turn is one commit.
+``writes`` returns the writes for the commit that settles a task, so that both are applied or neither.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def fact_path(context_id: str, bucket: str, key: str) -> str:
 
 
 def message_path(context_id: str, message_id: str) -> str:
-    """Path of a handled message and its answer."""
+    """Path of a handled message and its response."""
     return f"{context_path(context_id)}/{ANSWERED}/{_hash(message_id)}"
 
 
@@ -87,7 +87,7 @@ class DocumentConversations:
         except Conflict as conflict:
             after = await self.load(change.context_id) if conflict.ambiguous else None
             if after is not None and after.state == advanced.context.state:
-                return after  # it was applied, but the answer was lost
+                return after  # it was applied, but the response was lost
             raise VersionConflict(
                 f"conversation {change.context_id} changed since it was read: nothing was written"
             ) from conflict
@@ -99,7 +99,7 @@ class DocumentConversations:
         return advanced, self._write(found, change, advanced)
 
     async def response(self, context_id: str, message_id: str) -> JsonObject | None:
-        """Return the answer to a message, or None if it is unknown or was too large."""
+        """Return the response to a message, or None if it is unknown or was too large."""
         answered = (await self.store.get(message_path(check_context_id(context_id), message_id))).data or {}
         return answered.get("response")
 
@@ -123,7 +123,7 @@ class DocumentConversations:
         state = advanced.context.state
         path = context_path(check_context_id(state.context_id))
         fields: dict[str, Any] = plain(state) | {
-            # Empty fields too: an omitted field would keep its old value.
+            # Empty fields are included: an omitted field would keep its old value.
             "summary": state.summary,
             "summary_task": state.summary_task,
             "inputs": state.inputs,

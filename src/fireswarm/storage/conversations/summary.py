@@ -13,9 +13,9 @@ _LEFT_OUT = re.compile(r"\[(\d+) earlier lines? left out\]\n?")
 
 
 def append_to_summary(before: str, dropped: Iterable[LoggedEvent]) -> str:
-    """Append the *dropped* events to the summary, at most ``MAX_SUMMARY_CHARS``: the oldest lines are removed first.
+    """Append the *dropped* events to the summary, at most ``MAX_SUMMARY_CHARS``; the oldest lines are removed first.
 
-    A text written by a model counts as one or several such lines; its beginning is kept longest.
+    A text written by a model counts as one or several such lines; its beginning is removed last.
     """
     lost = 0
     match = _LEFT_OUT.match(before)

@@ -30,7 +30,7 @@ from fireswarm.errors import InvalidInput
 
 
 def plain(model: BaseModel) -> dict[str, Any]:
-    """Return a contract as Firestore stores it: enums as strings, tuples as lists, timestamps kept.
+    """Return a contract in Firestore's form: enums as strings, tuples as lists, timestamps unchanged.
 
     Empty optional fields are omitted, which saves space.
     """
@@ -48,7 +48,7 @@ def _required_fields(kind: type[BaseModel]) -> frozenset[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as Firestore stores it."""
+    """Return a value in Firestore's form."""
     if isinstance(value, BaseModel):
         return plain(value)
     if isinstance(value, str):
@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
 
 
 def parse_task(data: Mapping[str, Any] | None, path: str) -> Task:
-    """Read a task document. Raises InvalidInput that names every invalid field."""
+    """Read a task document. Raises InvalidInput with every invalid field."""
     if data is None:
         raise InvalidInput(f"{path} does not exist")
     try:
@@ -95,8 +95,8 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
         raise InvalidInput(f"the context cannot be stored: {error}") from error
     if size > MAX_CONTEXT_BYTES:
         raise InvalidInput(
-            f"the context has {size:,} bytes; {MAX_CONTEXT_BYTES:,} are allowed: "
-            "put large content into a file or bucket and pass its path or URI"
+            f"the context has {size:,} bytes; at most {MAX_CONTEXT_BYTES:,} are allowed: put large content into a "
+            f"file or bucket and pass its path or URI"
         )
     key = idempotency_key(spec.objective, spec.context, spec.fresh_key)
     task_id = task_id_for(spec.session_hash, key, spec.assigned_to)
@@ -127,8 +127,8 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
 def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) -> Task:
     """Build the task planned by *parent* in its turn of *epoch*; ``depends_on`` still contains plan keys.
 
-    No limit of the parent is loosened: neither its constraints, its deadline or its session, nor its configuration of
-    a capability. Raises InvalidInput for malformed constraints.
+    No limit of the parent is loosened: constraints, deadline, session, or configuration of a capability. Raises
+    InvalidInput for malformed constraints.
     """
     try:
         constraints = parent.constraints.tighten(planned.constraints)

@@ -1,4 +1,4 @@
-"""Composite indexes, time-to-live fields and unindexed fields; `firestore.indexes.json` is generated from it."""
+"""Composite indexes, time-to-live fields and unindexed fields, the source of `firestore.indexes.json`."""
 
 from __future__ import annotations
 
@@ -58,8 +58,10 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
     FILES: ((("session_hash", "asc"), ("path", "asc")),),
     AGENTS: ((("session_hash", "asc"), ("created_at", "desc")), (("status", "asc"), ("created_at", "desc"))),
 }
-"""Composite indexes by collection. The query planner merges indexes with the same order at the end, for
-queries that filter on several of their leading fields.
+"""Composite indexes by collection.
+
+For queries that filter on several of their leading fields, the query planner merges indexes that end with the same
+order.
 """
 
 

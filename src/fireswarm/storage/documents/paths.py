@@ -5,7 +5,7 @@ from __future__ import annotations
 TASKS = "agent_tasks"
 
 KEYS = "agent_task_keys"
-"""One document for each piece of work of a session; it names the task that does it."""
+"""One document for each piece of work of a session, with the id of the task that owns it."""
 
 
 RUNS = "agent_runs"
@@ -32,7 +32,7 @@ JOURNAL = "journal"
 """Subcollection of each run with the pages of its events."""
 
 POCKET, ANSWERED = "pocket_facts", "answered_messages"
-"""Subcollections of each conversation: facts kept between turns, and handled messages."""
+"""Subcollections of each conversation: stored facts, and handled messages."""
 
 
 FREE_FIELDS = frozenset({
@@ -43,7 +43,10 @@ FREE_FIELDS = frozenset({
 """Fields with text from people, skills and models; all other fields are set by the code."""
 
 GIVEN_FIELDS = frozenset({"context", "answers", "answered", "payload"})
-"""Inputs of a task, by names that people choose. A password that a skill asks for stays, unless its format is known."""
+"""Inputs of a task, under names that people choose.
+
+A password that a skill asks for is not redacted, unless its format is known.
+"""
 
 
 def task_path(task_id: str) -> str:
@@ -52,7 +55,7 @@ def task_path(task_id: str) -> str:
 
 
 def key_path(key_id: str) -> str:
-    """Path of the document that names the task doing a piece of work."""
+    """Path of the document with the id of the task that owns a piece of work."""
     return f"{KEYS}/{key_id}"
 
 

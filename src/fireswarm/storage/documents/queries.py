@@ -40,7 +40,7 @@ def claimable_from(role: str, priority: int, place: str, limit: int, sessions: S
 
 
 def claimable_before(role: str, priority: int, place: str, limit: int, sessions: Sequence[str] = ()) -> Query:
-    """Queued tasks of one priority with ids before *place*: the rest of the circle."""
+    """Queued tasks of one priority with ids before *place*: the rest after the end of the id range."""
     return _spread(role, priority, (("task_id", "<", place), *_of_sessions(sessions)), limit)
 
 
@@ -83,12 +83,12 @@ def due(role: str, before: datetime, limit: int) -> Query:
 
 
 def next_due(role: str, limit: int = 1) -> Query:
-    """The tasks of a role that a sweep must check next. One whose ``sweep_at`` is null or a number comes first."""
+    """The tasks of a role that a sweep must check next. A ``sweep_at`` that is null or a number sorts first."""
     return Query(TASKS, where=(("assigned_to", "==", role),), order_by=(("sweep_at", "asc"),), limit=limit)
 
 
 def ended_by_hand(role: str) -> Query:
-    """Tasks of a role that a person set to canceled or done (listened to): their end is not settled yet."""
+    """Tasks of a role that a person set to canceled or done and whose end is not settled yet (listened to)."""
     return Query(
         TASKS,
         where=(("assigned_to", "==", role), ("open", "==", True), ("status", "in", ["canceled", "done"])),
@@ -97,7 +97,7 @@ def ended_by_hand(role: str) -> Query:
 
 
 def awaited_by(task_id: str, status: str | None = None) -> Query:
-    """Children of a task, and the dependencies for which it waited or waits (counted)."""
+    """Children of a task, and its past and present dependencies (counted)."""
     of_status: Filters = () if status is None else (("status", "==", status),)
     return Query(TASKS, where=(("dependents", "array_contains", task_id), *of_status))
 
@@ -113,7 +113,7 @@ def waiting_for_many(role: str, more_than: int, limit: int) -> Query:
 
 
 def expired_leases(role: str, now: datetime, limit: int) -> Query:
-    """Running tasks of a role with an expired lease, also those without ``sweep_at``."""
+    """Running tasks of a role with an expired lease, including those without ``sweep_at``."""
     return Query(
         TASKS,
         where=(("assigned_to", "==", role), ("status", "==", "in_progress"), ("lease.expires_at", "<=", now)),
@@ -142,7 +142,7 @@ def work_messages(role: str) -> Query:
 
 
 def recall(session_hash: str, keywords: Sequence[str], limit: int) -> Query:
-    """Facts of a session that carry any of at most 30 keywords."""
+    """Facts of a session with any of at most 30 keywords."""
     return Query(
         MEMORY,
         where=(
@@ -163,14 +163,14 @@ def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
 
 
 def page(collection: str, order: str, limit: int, after: tuple[Any, str] | None, **filters: Any) -> Query:
-    """One page of ``newest``; *after* is the ordered value and the path of the previous page's last document."""
+    """One page of ``newest``; *after* is the sort value and the path of the previous page's last document."""
     where = newest(collection, order, limit, **filters).where
     start = None if after is None else {order: after[0], NAME: after[1]}
     return Query(collection, where, ((order, "desc"), (NAME, "desc")), limit, start)
 
 
 def heartbeats(limit: int, *, role: str | None = None, since: datetime | None = None) -> Query:
-    """The newest heartbeats, of all roles or of one, without an end or from a time on."""
+    """The newest heartbeats, of all roles or of one, optionally since a time."""
     of_role: Filters = () if role is None else (("role", "==", role),)
     later: Filters = () if since is None else (("created_at", ">=", since),)
     where: Filters = (("type", "==", "agent_status"), *of_role, *later)
@@ -203,13 +203,13 @@ def dead_letters(limit: int) -> Query:
 
 
 def unknown_statuses(limit: int) -> Query:
-    """Tasks with a status that no agent looks for. Those without a status are not found by any filter."""
+    """Tasks with a status that no agent looks for. Tasks without a status are not found by any filter."""
     known = ["queued", "in_progress", "blocked", "done", "canceled"]
     return Query(TASKS, where=(("status", "not-in", known),), limit=limit)
 
 
 def some_tasks(limit: int) -> Query:
-    """Tasks in the order of their ids, whatever they hold."""
+    """Tasks in the order of their ids, with any content."""
     return Query(TASKS, limit=limit)
 
 

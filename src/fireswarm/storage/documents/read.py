@@ -26,9 +26,10 @@ HAND_WRITTEN_SESSION = "console"
 
 
 def parse_task_snapshot(snapshot: Snapshot) -> Task:
-    """Parse a task. Raises InvalidInput that names every invalid field.
+    """Parse a task. Raises InvalidInput with every invalid field.
 
-    The document's id is the task's, whatever the document says. Fields that a hand-written task lacks are derived.
+    The document's id is the task's id, even if the document has another one. Missing fields of a hand-written task are
+    derived.
     """
     if snapshot.data is None:
         raise InvalidInput(f"{snapshot.path} does not exist")
@@ -43,7 +44,7 @@ REQUIRED = ("session_hash", "priority", "deadline", "trace", "idempotency_key", 
 
 
 def _derived_fields(data: Mapping[str, Any], snapshot: Snapshot) -> dict[str, Any]:
-    """Return values for the missing fields. The key of invalid content is empty; parsing names the invalid field."""
+    """Return values for the missing fields. Invalid content gets an empty key; parsing names the invalid field."""
     created = snapshot.create_time or EPOCH
     derived: dict[str, Any] = {
         "session_hash": HAND_WRITTEN_SESSION,
@@ -66,7 +67,7 @@ def _key_or_empty(data: Mapping[str, Any]) -> str:
 
 
 def parse_run_snapshot(snapshot: Snapshot) -> RunDocument:
-    """Parse a run. Raises InvalidInput that names every invalid field."""
+    """Parse a run. Raises InvalidInput with every invalid field."""
     try:
         return RunDocument.model_validate(snapshot.data)
     except ValidationError as error:

@@ -1,7 +1,7 @@
-"""Access to internals of the official client that the adapter needs, in one place.
+"""All access to internals of the official client that the adapter needs.
 
-The user's settings create ``AsyncClient``; this module uses its generated API client, database name and request
-metadata, as its own methods do.
+``AsyncClient`` is created with the user's settings; this module uses its generated API client, database name and
+request metadata, like its own methods.
 """
 
 # pyright: reportPrivateUsage=false

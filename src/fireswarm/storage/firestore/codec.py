@@ -170,7 +170,7 @@ _GETTERS: dict[str, Callable[[Any], Any]] = {
 
 def take_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Read a document's fields."""
-    # On these maps, ``items()`` is a Python generator and twice as slow.
+    # For these maps, ``items()`` is a Python generator and twice as slow.
     return {name: take(fields[name]) for name in fields}
 
 

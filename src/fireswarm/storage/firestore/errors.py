@@ -62,11 +62,10 @@ async def translate_errors(doing: str) -> AsyncGenerator[None]:
 
 @contextlib.asynccontextmanager
 async def translate_cancellation(doing: str) -> AsyncGenerator[None]:
-    """Let a cancelled scope end the calls inside the block.
+    """Make a canceled scope end the calls inside the block.
 
-    gRPC raises a new CancelledError. anyio takes it for one of another library: without this, it would pass through
-    every scope and end the process. If neither a scope nor the task was cancelled, only the call has ended:
-    StoreUnavailable.
+    gRPC raises a new CancelledError, which anyio takes for one of another library: it would pass through every scope
+    and end the process. If neither a scope nor the task was canceled, only the call has ended: raises StoreUnavailable.
     """
     try:
         yield

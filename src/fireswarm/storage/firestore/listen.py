@@ -19,7 +19,7 @@ from fireswarm.storage.firestore.errors import TRANSIENT, translate, translate_c
 
 TARGET_ID = 1
 RECONNECT_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Pauses before a broken stream is reopened, with 50 % jitter. Meanwhile the sweep covers the gap."""
+"""Pauses before a broken stream is reopened, with 50 % jitter. Meanwhile, sweeps find the changes."""
 
 RETRYABLE = (*TRANSIENT, StoreUnavailable, google.Cancelled, google.ResourceExhausted, google.Aborted)
 
@@ -35,7 +35,7 @@ class _Result:
         self._changed = True
 
     def take(self, response: Any) -> bool:
-        """Apply one message; returns True if it completes a consistent snapshot that differs from the last."""
+        """Apply one message; returns True if it completes a consistent snapshot with changes."""
         kind = response.WhichOneof("response_type")
         if kind == "target_change":
             return self._target_change(response.target_change)
@@ -111,7 +111,7 @@ class _Stream:
         await self._closing.wait()
 
     async def snapshots(self) -> AsyncGenerator[list[Snapshot]]:
-        """Yield the whole result, first and after every change, until the consumer stops."""
+        """Yield the full result, first and after every change, until the consumer stops."""
         result = _Result(self._usage)
         self._usage.reads += 1  # a query is billed at least one read, even without results
         failures = 0
@@ -122,7 +122,7 @@ class _Stream:
                         requests=self._requests(result.resume_token), metadata=self._channel.metadata
                     )
                     async for response in stream:
-                        if response is None:  # gRPC could not parse a message: read on from the last resume token
+                        if response is None:  # gRPC could not parse a message: continue from the last resume token
                             break
                         failures = 0
                         if result.take(type(response).pb(response)):
@@ -143,7 +143,7 @@ class _Stream:
 
 @contextlib.asynccontextmanager
 async def listening(channel: Channel, query: Any, usage: Usage) -> AsyncGenerator[AsyncIterator[list[Snapshot]]]:
-    """Open a listener on *query*. Leaving the block closes it and stops the count of reads."""
+    """Open a listener on *query*. Leaving the block closes it and stops counting reads."""
     stream = _Stream(channel, query, usage)
     snapshots = stream.snapshots()
     try:

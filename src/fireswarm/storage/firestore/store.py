@@ -34,6 +34,7 @@ from fireswarm.storage.firestore.listen import listening
 
 ATTEMPT_TIMEOUT_SECONDS = 10.0
 """Timeout of one RPC attempt: the client's ``timeout`` limits an attempt, not the call, so the retry is set too.
+
 Half of the shortest renewal interval of the default lease, so that one slow commit does not lose it.
 """
 
@@ -62,8 +63,8 @@ class FirestoreStore:
     """Documents in Firestore. Counts billed operations and translates all errors.
 
     One instance belongs to one event loop, like the client. *clock* learns the server's time from every read and
-    commit. With *redact*, all secrets that it recognizes are removed before sending: all writes pass here, so this also
-    covers callers that forgot to redact.
+    commit. With *redact*, all recognized secrets are removed before sending; all writes pass here, so no caller needs
+    to redact.
     """
 
     def __init__(self, client: AsyncClient, clock: Clock, redact: Redactor | None = None) -> None:
@@ -182,7 +183,7 @@ class FirestoreStore:
 
 
 def _without_secrets(write: Write, redact: Redactor) -> Write:
-    """Return the write with all text from people, skills and models redacted; ids and states stay unchanged."""
+    """Return the write with all text from people, skills and models redacted; ids and states are not changed."""
     if isinstance(write, Delete):
         return write
     cleaned = {

@@ -1,7 +1,7 @@
 """The task board: all state changes of a task, fenced by the epoch of its lease.
 
 The usual path is ``submit -> claim -> renew* -> settle``. ``sweep``, ``cancel``, ``answer`` and ``retry`` change tasks
-outside that path.
+outside of this path.
 """
 
 from fireswarm.contracts.swarm.lease import HeldLease

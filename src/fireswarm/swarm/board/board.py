@@ -40,7 +40,7 @@ class Board(BoardContext):
     stalls = stalls.find_stalls
 
     def claimer(self, role: str, agent_id: str, sessions: Sequence[str] = ()) -> Claimer:
-        """Return the claimer of one agent; with *sessions*, only for tasks of these."""
+        """Return the claimer of one agent; with *sessions*, it claims only tasks of these sessions."""
         contention = Contention(rng=random.Random(self.rng.random()))
         return Claimer(self, role, agent_id, contention, sessions)
 

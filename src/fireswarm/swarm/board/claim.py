@@ -1,4 +1,4 @@
-"""Claim and renew tasks: compare-and-set on the version that was read, with an epoch that only grows."""
+"""Claim and renew tasks: compare-and-set on the version that was read, with an increasing epoch."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.sweep import check_due
 
 MAX_FACTOR = 256.0
-"""Upper bound of the contention factor. About 180 successful claims bring it back from there to 1."""
+"""Upper bound of the contention factor. About 180 successful claims reduce it from there to 1."""
 
 AGING_ROUNDS = 4
-"""Rounds of claims of which one looks for tasks that have waited long."""
+"""Every so many rounds, a claim first looks for tasks that have waited long."""
 
 
 @dataclass(slots=True)
 class Contention:
-    """Measures how contended the queue is: the factor grows with every lost race and decays with successful claims.
+    """Contention of the queue: the factor grows with every lost race and decays with successful claims.
 
     Without contention, a claimer takes the head of the queue. Under contention it starts at a random id within
     the head's priority, so that claimers do not all try the same document.
@@ -46,7 +46,7 @@ class Contention:
     rng: random.Random = field(default_factory=random.Random)
 
     def learn(self, won: int, lost: int) -> None:
-        """Update the factor with the result of one round of claims."""
+        """Update the factor with the results of one round of claims."""
         self.won += won
         self.lost += lost
         if lost:
@@ -56,7 +56,7 @@ class Contention:
 
     @property
     def contended(self) -> bool:
-        """True while the factor is raised by recent lost races."""
+        """True while recent lost races raise the factor."""
         return self.factor > 1.0
 
     def somewhere(self) -> str:
@@ -66,7 +66,7 @@ class Contention:
 
 @dataclass(slots=True)
 class Claimer:
-    """Claims tasks of one role for one agent; with ``sessions``, only tasks of these."""
+    """Claims tasks of one role for one agent; with ``sessions``, only tasks of these sessions."""
 
     board: BoardContext
     role: str
@@ -82,7 +82,7 @@ class Claimer:
         for snapshot in await self._candidates(min(wanted, self.board.rules.claim_window)):
             try:
                 task = await self._admit(snapshot)
-            except Exception as error:  # whatever the document holds, the others are claimed
+            except Exception as error:  # errors of one document must not stop the other claims
                 await handle_error(self.board, snapshot, error)
                 continue
             if task is not None:
@@ -96,7 +96,7 @@ class Claimer:
                 if conflict.ambiguous:
                     return [lease for task, _ in ready for lease in await self._mine_after_all(task)]
             except StoreRejected:
-                pass  # one of the documents cannot be changed; alone, it is set aside
+                pass  # one of the documents cannot be changed; it is set aside when claimed separately
             else:
                 self.contention.learn(len(leases), 0)
                 return leases
@@ -127,7 +127,7 @@ class Claimer:
             snapshots += await self.board.store.query(
                 queries.claimable_before(self.role, priority, place, wanted - len(snapshots), self.sessions)
             )
-        return snapshots or head  # a head that was written by hand may have no task_id to find it by
+        return snapshots or head  # a hand-written head may have no task_id
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         """Return the task if it can be claimed now; otherwise expire, adopt or block it and return None."""
@@ -143,7 +143,7 @@ class Claimer:
     async def _accept_answers(self, task: Task, snapshot: Snapshot) -> Task | None:
         """Return the task if its stored answers are valid; otherwise block it again and return None.
 
-        This applies to a task that was queued by hand with open questions. Checking here saves a turn.
+        This applies to a task that was queued by hand with open questions. This check saves a turn.
         """
         try:
             merged = answers.merge_answers(task, {})
@@ -203,7 +203,7 @@ class Claimer:
         }
 
     async def _mine_after_all(self, task: Task) -> list[HeldLease]:
-        """After an ambiguous commit: return the lease if the claim was applied, else an empty list."""
+        """Return the lease if an ambiguous commit was applied, otherwise an empty list."""
         snapshot = await self.board.store.get(task_path(task.task_id))
         try:
             now = parse_task_snapshot(snapshot)
@@ -217,7 +217,7 @@ class Claimer:
 
 
 def _is_adopted(task: Task, snapshot: Snapshot) -> bool:
-    """Return True if the document can be claimed as it is: submitted, planned, or adopted before.
+    """Return True if the document can be claimed unchanged: submitted, planned, or adopted before.
 
     A copy made in the console still has the ``task_id`` of its original, so it is adopted as another task.
     """
@@ -259,11 +259,11 @@ async def refresh(board: BoardContext, held: HeldLease) -> Task:
         task = parse_task_snapshot(snapshot)
     except InvalidInput as error:
         await set_aside(board, snapshot, error)
-        raise LeaseLost(f"epoch {held.epoch} of task {held.task.task_id} is over: {error}") from error
+        raise LeaseLost(f"epoch {held.epoch} of task {held.task.task_id} has ended: {error}") from error
     lease = task.lease
     if task.status is not TaskStatus.IN_PROGRESS or lease is None or lease.epoch != held.epoch:
         holder = f"held by {lease.owner_agent_id} at epoch {lease.epoch}" if lease else f"it is {task.status.value}"
-        raise LeaseLost(f"epoch {held.epoch} of task {task.task_id} is over: {holder}; nothing was written")
+        raise LeaseLost(f"epoch {held.epoch} of task {task.task_id} has ended: {holder}; nothing was written")
     held.version = snapshot.update_time
     held.task = task
     return task

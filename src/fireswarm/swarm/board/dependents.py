@@ -1,9 +1,9 @@
 """Notify dependents in the commit that finishes, gives up or requeues a task.
 
-Each end of a task is a write to the documents that wait for it, and Firestore sustains about one write a second to one
-document. So a task that waits for more than `MAX_WRITTEN` others is not written at each end: after the commit its
-unfinished tasks are counted with an aggregation query, and it is written when none is left. Its ``waiting_on`` does not
-change until then. A sweep repeats the count, for the case that a worker ended between commit and count.
+The end of a task is written to every document that waits for it, and Firestore sustains about one write a second to one
+document. A task that waits for more than `MAX_WRITTEN` others is therefore not written at each end: after the commit,
+an aggregation query counts its unfinished tasks, and the task is written when none is left. Until then its
+``waiting_on`` does not change. A sweep repeats the count in case a worker died between commit and count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from fireswarm.swarm.board.state import (
 )
 
 MAX_WRITTEN = 8
-"""A task that waits for more others is not written at each of their ends, but counted."""
+"""Maximum number of awaited tasks at whose ends a task is written; above it, they are counted instead."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Awaited(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableTask:
-    """A task whose document cannot be read: its id, and the tasks that wait for it."""
+    """A task with an unreadable document: its id, and the tasks that wait for it."""
 
     task_id: str
     dependents: Sequence[str]
@@ -69,7 +69,7 @@ class UnreadableTask:
 
 @dataclass(slots=True)
 class WaitingTask:
-    """A task that waits for others, as it was read, and those of its children that were given up."""
+    """A task that waits for others, as it was read, and its children that were given up."""
 
     snapshot: Snapshot
     task: Task
@@ -78,9 +78,9 @@ class WaitingTask:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The writes that update the dependents of a task, and what follows their commit.
+    """The writes that update the dependents of a task, and the work after their commit.
 
-    *to_count* are the dependents to count, *unreadable* those to set aside.
+    *to_count* are the dependents to count; *unreadable* are documents to set aside.
     """
 
     writes: list[Write] = field(default_factory=list)
@@ -96,11 +96,11 @@ async def commit_with_dependents(
     reason: StatusReason | None = None,
     summary: str = "",
 ) -> None:
-    """Commit *writes*, which bring *task* to *status*, together with those that update its dependents.
+    """Commit *writes*, which change *task* to *status*, together with the updates of its dependents.
 
-    Each dependent must be unchanged. Costs one read and one write per dependent, for one that waits for more than
-    `MAX_WRITTEN` tasks three reads; a task without dependents costs nothing. A task that was given up also
-    costs a read for each task behind it. Raises Conflict.
+    Each dependent must be unchanged. Costs one read and one write per dependent, or three reads for a dependent that
+    waits for more than `MAX_WRITTEN` tasks; a task without dependents costs nothing. A task that was given up costs one
+    more read for each task that depends on it, directly or not. Raises Conflict.
     """
     told = await _tell(board.store, task, status, reason, summary)
     await board.store.commit([*writes, *told.writes])
@@ -108,7 +108,7 @@ async def commit_with_dependents(
 
 
 async def _follow_up(board: BoardContext, told: Told) -> None:
-    """Count what the commit left to do. The commit is already durable; if counting fails, the next sweep repeats it."""
+    """Do the work that the commit left. The commit is already durable; if counting fails, the next sweep repeats it."""
     for task_id in told.to_count:
         try:
             await count_awaited(board, task_id)
@@ -135,7 +135,7 @@ async def _tell(store: Store, task: Task, status: TaskStatus, reason: StatusReas
 
 
 async def _tell_of_end(store: Store, ended: Task) -> Told:
-    """Return the writes that count a task which is done; one that was given up before is counted already."""
+    """Return the writes that count a finished task; a task that was given up before is already counted."""
     told = Told()
     async for waiting in _read_waiting(store, ended.dependents, told):
         if waiting.task.waiting_on > MAX_WRITTEN:
@@ -166,7 +166,10 @@ async def count_awaited(board: BoardContext, task_id: str) -> bool:
 
 
 async def _count_left(store: Store, task: Task) -> int:
-    """Return how many tasks *task* still waits for: neither done nor given up. Two billed reads for 1,000 tasks."""
+    """Return the number of tasks that *task* still waits for, neither done nor given up.
+
+    Two billed reads for 1,000 tasks.
+    """
     registered = await store.count(queries.awaited_by(task.task_id))
     done = await store.count(queries.awaited_by(task.task_id, status=TaskStatus.DONE.value))
     left = registered - done
@@ -177,10 +180,10 @@ async def _count_left(store: Store, task: Task) -> int:
 
 
 async def set_aside(board: BoardContext, snapshot: Snapshot, error: Exception) -> bool:
-    """Block a document that cannot be worked on, with *error* as the reason, and tell the tasks that wait for it.
+    """Block an unusable document, with *error* as the reason, and notify the tasks that wait for it.
 
-    Returns False if it changed, or is set aside already. Without a lease and without ``sweep_at``, neither a claim nor
-    a sweep reads the document again.
+    Returns False if the document changed, or is set aside already. Claims and sweeps do not read the document again,
+    since it has neither a lease nor a ``sweep_at``.
     """
     if snapshot.data is None or is_set_aside(snapshot.data):
         return False
@@ -211,9 +214,9 @@ async def _commit_set_aside(board: BoardContext, snapshot: Snapshot, error: Exce
 
 
 async def _tell_of_failure(store: Store, failed: Awaited, text: str, *, canceled: bool) -> Told:
-    """Return the writes that name the failure on every task behind *failed*, and resume or fail their parents.
+    """Return the writes that note the failure on every dependent of *failed*, and resume or fail their parents.
 
-    A task that depends on a canceled one can never run as planned: it is escalated.
+    A task that depends on a canceled one can never run as planned, so a person has to decide.
     """
     told = Told()
     writes = told.writes
@@ -225,7 +228,7 @@ async def _tell_of_failure(store: Store, failed: Awaited, text: str, *, canceled
             fields |= {"duplicate_of": DELETE_FIELD, "key_id": DELETE_FIELD}  # the next claim adopts it again
         elif canceled and failed.task_id in waiting.task.depends_on:
             summary = (
-                f"depends on task {failed.task_id}, which was canceled: retry runs this one anyway, cancel ends it"
+                f"depends on task {failed.task_id}, which was canceled: retry runs this task anyway, cancel ends it"
             )
             fields = unleased_fields(waiting.task, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
         else:
@@ -240,7 +243,7 @@ async def _tell_of_failure(store: Store, failed: Awaited, text: str, *, canceled
 
 
 async def tell_of_retry(store: Store, task: Task) -> list[Write]:
-    """Return the writes by which the parents of a retried task, if they still wait, wait for it again."""
+    """Return the writes that make the waiting parents of a retried task wait for it again."""
     if task.status_reason not in GIVEN_UP or not task.dependents:
         return []
     writes: list[Write] = []
@@ -264,7 +267,7 @@ async def tell_of_retry(store: Store, task: Task) -> list[Write]:
 
 
 async def _find_stuck(store: Store, failed: Awaited, told: Told) -> tuple[list[WaitingTask], list[WaitingTask]]:
-    """Return the tasks that depend on *failed*, directly or not, and the parents of all of these."""
+    """Return the tasks that depend on *failed*, directly or not, and their parents."""
     stuck: dict[str, WaitingTask] = {}
     parents: dict[str, WaitingTask] = {}
     pending: list[Awaited] = [failed]
@@ -281,7 +284,10 @@ async def _find_stuck(store: Store, failed: Awaited, told: Told) -> tuple[list[W
 
 
 async def _read_waiting(store: Store, ids: Iterable[str], told: Told) -> AsyncIterator[WaitingTask]:
-    """Yield the tasks of *ids* that wait for others. An unreadable one is set aside later, and stops no other."""
+    """Yield the tasks of *ids* that wait for others.
+
+    An unreadable one is set aside later, and does not stop the others.
+    """
     for snapshot in await store.get_many([task_path(task_id) for task_id in dict.fromkeys(ids)]):
         if snapshot.data is None:
             continue
@@ -296,7 +302,7 @@ async def _read_waiting(store: Store, ids: Iterable[str], told: Told) -> AsyncIt
 
 
 def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str, Any]:
-    """Return the fields of a parent after children were given up, as its policy says; *ended* never run again."""
+    """Return a parent's fields after children were given up, by its policy; tasks in *ended* never run again."""
     task = waiting.task
     match task.on_child_failure:
         case ChildFailure.WAIT:
@@ -304,7 +310,7 @@ def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str
         case ChildFailure.REPLAN:
             counted = waiting.children
         case ChildFailure.FAIL:
-            summary = truncate(f"{text}. Retry runs this task with what there is", MAX_STORED_SUMMARY_CHARS)
+            summary = truncate(f"{text}. Retry runs this task with the available results", MAX_STORED_SUMMARY_CHARS)
             return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
     fresh = sorted(counted - set(task.gave_up))
     less = len(fresh) if task.waiting_on <= MAX_WRITTEN else 0  # otherwise it is counted after the commit
@@ -314,7 +320,7 @@ def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str
 
 
 def _fewer(task: Task, count: int) -> dict[str, Any]:
-    """Return the fields of a task that waits for *count* tasks fewer: queued if none is left."""
+    """Return the fields of a task that waits for *count* fewer tasks: queued if none is left."""
     left = max(0, task.waiting_on - count)
     if left:
         return {"waiting_on": left, "updated_at": SERVER_TIME}

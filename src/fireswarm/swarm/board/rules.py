@@ -12,19 +12,22 @@ from fireswarm.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class BoardRules:
-    """Times in seconds, sizes in documents."""
+    """Rules of the board: times in seconds, sizes in documents."""
 
     lease_seconds: float = 60.0
-    """Lifetime of a lease without renewal. A worker renews it every third of that time. It must be longer than any
-    pause of a healthy process, such as garbage collection. A suspended laptop counts as lost.
+    """Lifetime of a lease without renewal.
+
+    A worker renews it every third of that time. The lease must be longer than any pause of a healthy process, such as
+    garbage collection. The tasks of a suspended laptop count as lost.
     """
 
     backoff_base_seconds: float = 1.0
     backoff_max_seconds: float = 300.0
 
     max_graph_tasks: int = 400
-    """Tasks one plan may create. With envelopes, dependents and the run, this keeps a settle commit well
-    under Firestore's 10 MiB request limit.
+    """Maximum number of tasks in one plan.
+
+    With envelopes, dependents and the run, this keeps a settle commit well under Firestore's 10 MiB request limit.
     """
 
     claim_window: int = 20
@@ -32,20 +35,23 @@ class BoardRules:
 
     sweep_batch: int = 50
     settle_attempts: int = 8
-    """Attempts to commit a state change; each one after the first follows a write conflict."""
+    """Maximum attempts to commit a state change; each one after the first follows a write conflict."""
 
     aging_seconds: float = 600.0
-    """A queued task that was created longer ago is also claimed by age, whatever its priority."""
+    """Age at which a queued task is also claimed by age, whatever its priority."""
 
     max_queued: int = 10_000
-    """Queued tasks of a role at which a submit is refused; 0: no limit. The tasks of a plan are always created."""
+    """Number of queued tasks of a role at which a submit is refused; 0: no limit.
+
+    The tasks of a plan are always created.
+    """
 
     message_ttl_seconds: float = 7 * 24 * 3600.0
     """Lifetime of a stop message."""
 
     @property
     def renew_every_seconds(self) -> float:
-        """A third of the lease: two renewals may fail before it expires."""
+        """A third of the lease: it survives two failed renewals."""
         return self.lease_seconds / 3
 
     def backoff_seconds(self, attempt: int, rng: random.Random) -> float:
@@ -56,7 +62,7 @@ class BoardRules:
 
 @dataclass(slots=True)
 class SetAside:
-    """Task documents that this process set aside: how many, and the last one with its reason."""
+    """Documents that this process set aside: their number, and the last one with its reason."""
 
     count: int = 0
     last: str = ""
@@ -69,7 +75,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class BoardContext:
-    """Context of every state change. *roles* are the roles of this swarm; a plan may not name others."""
+    """Context of every state change. *roles* are the roles of this swarm; a plan may use only these."""
 
     store: Store
     clock: Clock
@@ -82,6 +88,6 @@ class BoardContext:
         """Raise NotFound for a role that this swarm does not have."""
         if role not in self.roles:
             raise NotFound(
-                f"there is no role {role!r}; this swarm has {', '.join(sorted(self.roles))}. "
-                f"Add roles/{role}/ROLE.md to create it."
+                f"there is no role {role!r}; this swarm has {', '.join(sorted(self.roles))}. Add "
+                f"roles/{role}/ROLE.md to create it."
             )

@@ -1,4 +1,4 @@
-"""Settle a turn: turn its outcome into the task's next state, in one atomic commit fenced by the epoch."""
+"""Settle a turn: convert its outcome to the task's next state, in one atomic commit fenced by the epoch."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
 
 
 def _so_far(result: TaskResult) -> dict[str, Any]:
-    """Return the field of a task that waits and has artifacts already."""
+    """Return the artifacts so far as a field of a waiting task."""
     return {"result": plain(result)} if result.artifacts else {}
 
 

@@ -1,4 +1,4 @@
-"""The fields of a task's state. They are always written together and so cannot contradict each other."""
+"""The fields of a task's state. They are always written together, so they cannot contradict each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SET_ASIDE: dict[str, Any] = {
     "lease": None,
     "sweep_at": DELETE_FIELD,
 }
-"""State of a document that neither a claim nor a sweep reads again."""
+"""State of a document that claims and sweeps do not read again."""
 
 
 def unleased_fields(
@@ -31,7 +31,7 @@ def unleased_fields(
     not_before: datetime | None = None,
     deadline: datetime | None = None,
 ) -> dict[str, Any]:
-    """Return the state of a task without a lease. ``deadline``, if given, replaces the task's deadline."""
+    """Return the state of a task without a lease. ``deadline`` replaces the task's deadline, unless omitted."""
     fields: dict[str, Any] = {
         "status": status.value,
         "status_reason": None if reason is None else reason.value,
@@ -58,7 +58,7 @@ def queued_fields(task: Task, summary: str) -> dict[str, Any]:
 
 
 def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:
-    """Return the write that ends a run whose holder cannot end it, because it died or was told to stop."""
+    """Return the write that ends a run whose holder cannot end it: it died or was asked to stop."""
     identity = run_identity(task, lease.epoch, lease.owner_agent_id, lease.claimed_at or task.updated_at)
     ended = {
         "status": status.value,
@@ -70,7 +70,7 @@ def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str) -> Me
 
 
 def is_set_aside(data: Mapping[str, Any]) -> bool:
-    """Return True if a task document is dead-lettered and no sweep will look at it."""
+    """Return True if a task document is dead-lettered and no sweep will read it."""
     return (
         data.get("status") == TaskStatus.BLOCKED.value
         and data.get("status_reason") == StatusReason.DEAD_LETTER.value
@@ -80,7 +80,7 @@ def is_set_aside(data: Mapping[str, Any]) -> bool:
 
 
 def set_aside_write(snapshot: Snapshot, error: Exception) -> Update:
-    """Return the write that sets the document aside, if it is unchanged."""
+    """Return the write that sets the document aside; fails if the document has changed."""
     text = str(error) or type(error).__name__
     fields: dict[str, Any] = {
         **SET_ASIDE,
@@ -92,5 +92,5 @@ def set_aside_write(snapshot: Snapshot, error: Exception) -> Update:
 
 
 def shortest_set_aside_write(snapshot: Snapshot) -> Update:
-    """Return the write that sets aside a document with no room for the reason."""
+    """Return the write that sets aside a document that is too large for the reason."""
     return Update(snapshot.path, {**SET_ASIDE, "summary": "too large", "error": DELETE_FIELD}, snapshot.update_time)

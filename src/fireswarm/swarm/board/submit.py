@@ -1,4 +1,4 @@
-"""Submit an objective or a graph of tasks. Submitting the same thing twice creates it once."""
+"""Submit an objective or a graph of tasks. Submitting the same objective or graph twice creates it once."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
             continue
         return Submitted(task, created=True)
     raise StoreUnavailable(
-        "the tasks this one depends on keep changing: nothing was submitted, send the same objective again"
+        "the tasks that this task depends on keep changing: nothing was submitted, submit the same objective again"
     )
 
 
 async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | None:
-    """Return None unless the role's queue is full, and then the task that was submitted before.
+    """Return None unless the role's queue is full; then return the task if it was submitted before.
 
-    Raises QueueFull if there is none. Costs one read for each 1,000 queued tasks.
+    Raises QueueFull if it was not. Costs one read for each 1,000 queued tasks.
     """
     most = board.rules.max_queued
     if not most or await board.store.count(queries.queued_tasks(spec.assigned_to, most)) < most:
@@ -72,14 +72,17 @@ async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | Non
     owner = await read_owner(board.store, new_task(spec, board.clock.now()).task_id, spec.session_hash)
     if owner.task is None:
         raise QueueFull(
-            f"{most:,} or more tasks wait for a {spec.assigned_to} agent (queue.max_queued): nothing was submitted. "
-            "Start more agents of the role, cancel tasks, or send it again later"
+            f"{most:,} or more tasks wait for a {spec.assigned_to} agent (queue.max_queued): nothing was "
+            f"submitted. Start more agents of the role, cancel tasks, or submit it again later"
         )
     return owner.task
 
 
 async def _sent_before(store: Store, task: Task) -> Submitted:
-    """Return the task if it was submitted before its deadline. Raises InvalidInput if it was not."""
+    """Return the task if it was submitted before its deadline.
+
+    Raises InvalidInput if the deadline has passed without a submit.
+    """
     owner = await read_owner(store, task.task_id, task.session_hash)
     if owner.task is None:
         raise InvalidInput(
@@ -93,8 +96,8 @@ async def _parents(store: Store, spec: TaskSpec) -> dict[str, tuple[Snapshot, Ta
     for snapshot in await store.get_many([task_path(task_id) for task_id in spec.depends_on]):
         if (snapshot.data or {}).get("session_hash") != spec.session_hash:
             raise InvalidInput(
-                f"depends_on names {snapshot.id}, and session {spec.session_hash} has no such task: "
-                "nothing was submitted"
+                f"depends_on names {snapshot.id}, but session {spec.session_hash} has no such task: nothing was "
+                f"submitted"
             )
         task = parse_task_snapshot(snapshot)
         if task.status is TaskStatus.CANCELED:

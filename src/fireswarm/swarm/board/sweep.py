@@ -1,4 +1,4 @@
-"""Sweep: any worker of a role applies what is due by time. There is no coordinator and no leader.
+"""Sweep: any worker of a role makes the changes that are due by time. There is no coordinator and no leader.
 
 A sweep returns expired leases to the queue, ends pauses and enforces deadlines. Each task has a ``sweep_at`` time, so
 a sweep reads one document when nothing is due.
@@ -28,7 +28,7 @@ from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_f
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Result of a sweep: ids of the tasks queued and blocked, and the time of the next due task."""
+    """Result of a sweep: ids of the queued and blocked tasks, and the time of the next due task."""
 
     queued: tuple[str, ...] = ()
     blocked: tuple[str, ...] = ()
@@ -38,12 +38,12 @@ class Swept:
 async def sweep(board: BoardContext, role: str, *, held: Collection[str] = (), reclaim: bool = True) -> Swept:
     """Reclaim expired leases, end pauses and enforce deadlines of *role*. Safe to run on all workers at once.
 
-    Tasks in *held* are the caller's own: it renews or settles them. Without *reclaim*, no lease is reclaimed: after the
-    store was unreachable, leases have expired that their holders could not renew.
+    Tasks in *held* are the caller's own: the caller renews or settles them. Without *reclaim*, no lease is reclaimed:
+    after an outage of the store, leases have expired that their holders could not renew.
     """
     store = board.store
     head = await store.query(queries.next_due(role))
-    now = board.clock.now()  # after the read, which tells the store's time
+    now = board.clock.now()  # after the read, which observes the store's time
     if not head:
         return Swept()
     due_at = (head[0].data or {}).get("sweep_at")
@@ -58,20 +58,20 @@ async def sweep(board: BoardContext, role: str, *, held: Collection[str] = (), r
 
 
 def _is_due(snapshot: Snapshot, now: datetime) -> bool:
-    """Return True if ``sweep_at`` has passed, or is not a time: only a person or another program writes that."""
+    """Return True if ``sweep_at`` has passed, or has another type, which only a person or another program writes."""
     sweep_at = (snapshot.data or {}).get("sweep_at")
     return not isinstance(sweep_at, datetime) or sweep_at <= now
 
 
 async def reclaim_expired(board: BoardContext, role: str, *, held: Collection[str] = ()) -> Swept:
-    """Reclaim tasks with an expired lease that have no ``sweep_at``: another program claimed them."""
+    """Reclaim tasks with an expired lease and no ``sweep_at``: other programs claimed them."""
     now = board.clock.now()
     expired = await board.store.query(queries.expired_leases(role, now, board.rules.sweep_batch))
     return await _check_all(board, [item for item in expired if item.id not in held], now)
 
 
 async def count_awaited_by_role(board: BoardContext, role: str) -> None:
-    """Count again for the tasks that wait for many: a worker may have ended between its commit and its count."""
+    """Repeat the counts for tasks that wait for many: a worker may have died between its commit and its count."""
     many = queries.waiting_for_many(role, MAX_WRITTEN, board.rules.sweep_batch)
     for snapshot in await board.store.query(many):
         await work_on_document(board, snapshot, partial(count_awaited, board, snapshot.id))
@@ -90,7 +90,7 @@ async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: da
 
 
 async def check_due(board: BoardContext, snapshot: Snapshot, now: datetime) -> TaskStatus | None:
-    """Apply one due task and return its new status; None if only its ``sweep_at`` changed."""
+    """Process one due task and return its new status; None if only its ``sweep_at`` changed."""
     task = parse_task_snapshot(snapshot)
     first, *others = _due_writes(task, snapshot, now)
     fields: Any = first.data if isinstance(first, Update) else {}
@@ -149,7 +149,7 @@ def _deadline_missed(task: Task) -> dict[str, Any]:
 
 
 async def admit_hand_written(board: BoardContext, role: str) -> int:
-    """Adopt queued documents that the claim query cannot return because they lack a field it sorts by.
+    """Adopt queued documents that the claim query cannot return for lack of a sort field.
 
     Returns the number of documents.
     """

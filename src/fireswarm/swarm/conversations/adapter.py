@@ -1,6 +1,6 @@
 """Call a skill directly, turn by turn, under the same contract as on the board.
 
-Without a router, a skill that delegates tasks is stopped.
+Without a router, a skill that delegates tasks fails.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class AgentAdapter:
     ) -> AgentResponse:
         """Run one turn of *skill* with *inputs* and return its response.
 
-        To continue, call again with ``resume=True``. With the last response's ``token``, only that state is resumed. A
-        repeated ``message_id`` returns the earlier response and runs nothing. A failure of the skill is in the
-        response.
+        To continue, call again with ``resume=True``. With the last response's ``token``, only the state of that
+        response is resumed. A repeated ``message_id`` returns the earlier response and runs nothing. A failure of the
+        skill is in the response.
 
         Raises NotFound, InvalidInput, ResumeRefused, ContextEnded and VersionConflict if no turn was run, and
         DuplicateMessage for a repeated message whose response was too large to store.
@@ -109,7 +109,7 @@ class AgentAdapter:
         merged: JsonObject,
         given: Mapping[str, Any],
     ) -> ConversationChange:
-        """Return the change of the stored conversation that this turn makes."""
+        """Return the change that this turn makes to the stored conversation."""
         kind = MessageType.ANSWER if found else MessageType.REQUEST
         asked = ConversationEvent(type=kind.value, payload={"inputs": dict(given)})
         kept = response.state.resumable or response.state is TaskState.COMPLETED
@@ -139,16 +139,16 @@ class AgentAdapter:
         if found is not None and found.state.session_hash != self.session:
             raise ResumeRefused(f"conversation {context_id} belongs to another session")
         if found is not None and found.state.skill != skill.name:
-            raise ResumeRefused(f"conversation {context_id} is one of skill {found.state.skill}, not of {skill.name}")
+            raise ResumeRefused(f"conversation {context_id} belongs to skill {found.state.skill}, not to {skill.name}")
         if resume:
             if not (terms.keeps_state and terms.interaction_outcomes.supports_resume):
-                raise ResumeRefused(f"skill {skill.name} keeps nothing that could be resumed")
+                raise ResumeRefused(f"skill {skill.name} stores no state that could be resumed")
             conversation_rules.check_resume(found, context_id, token)
         elif found is not None:
             state = found.state.task_state
             if state.terminal:
-                raise ContextEnded(f"conversation {context_id} is {state.value}: begin another one")
-            raise ResumeRefused(f"conversation {context_id} has begun and is {state.value}: call with resume=True")
+                raise ContextEnded(f"conversation {context_id} is {state.value}: start another one")
+            raise ResumeRefused(f"conversation {context_id} has started and is {state.value}: call with resume=True")
 
     async def _turn(
         self, skill: Skill, terms: Terms, found: Conversation | None, context_id: str, turn: int, inputs: JsonObject
@@ -192,7 +192,7 @@ class AgentAdapter:
         known = await self.contexts.response(context_id, message_id)
         stored = await self.contexts.load(context_id)
         if known is None or stored is None:
-            raise DuplicateMessage(f"message {message_id} was handled before; its answer was too large to be kept")
+            raise DuplicateMessage(f"message {message_id} was handled before; its answer was too large to be stored")
         response = AgentResponse.model_validate(known)
         return _with_token(response, stored) if stored.messages[-1] == message_id else response
 

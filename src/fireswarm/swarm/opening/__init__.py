@@ -1,1 +1,1 @@
-"""Open a swarm: choose the adapters of the settings, and build the parts that use them."""
+"""Open a swarm: choose the adapters from the settings, and build the parts that use them."""

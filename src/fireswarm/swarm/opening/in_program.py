@@ -70,7 +70,7 @@ async def _roles_at_work(parts: SwarmParts, names: Mapping[str, Any]) -> AsyncGe
 
 
 def _with_roles(parts: SwarmParts, roles: Mapping[str, Sequence[FunctionSkill | str]]) -> SwarmParts:
-    """Return the parts with only *roles*, and with the functions among their skills."""
+    """Return the parts with only *roles*, and with those of their skills that are functions."""
     functions = {item.name: item for skills in roles.values() for item in skills if isinstance(item, FunctionSkill)}
     catalog = Catalog(
         {**parts.catalog.skills, **{name: item.listing() for name, item in functions.items()}},

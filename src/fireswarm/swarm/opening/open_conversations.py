@@ -19,7 +19,7 @@ STORES = "fireswarm.conversation_stores"
 
 
 def cleaner_for(settings: Settings) -> Cleaner:
-    """Return what removes secrets from conversations."""
+    """Return the function that removes secrets from conversations."""
     return Cleaner(redactor_for(settings))
 
 

@@ -1,8 +1,8 @@
 """Open the configured store and build the parts of the swarm on it.
 
-The embedded store is one file. The first process opens it; every other process reads the address at which that
-process serves it from the file's lock. Google's client and the embedded store are imported on first use: the import
-takes most of a second, and ``swarm --help`` needs neither.
+The embedded store is one file. The first process opens it; other processes read from the file's lock at which address
+that process serves it. Google's client and the embedded store are imported on first use: the import takes most of a
+second, and ``swarm --help`` needs neither.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ LOCAL_PROJECT = "fireswarm-local"
 INDEXES_FILE = "firestore.indexes.json"
 
 FILE_WAIT_SECONDS = 5.0
-"""Longest wait for a command that has the data file open; most commands hold it for less than a second."""
+"""Maximum time to wait for a command that has the data file open; most commands need less than a second."""
 
 FILE_POLL_SECONDS = 0.05
 
 MAX_SOCKET_PATH_BYTES = 100
-"""The kernel allows 108 on Linux and 104 on macOS."""
+"""The kernel's limit is 108 on Linux and 104 on macOS."""
 
 CONNECT_SECONDS = 3.0
 CONNECT_PAUSE_SECONDS = 0.1
-"""Pause between attempts to connect. CONNECT_SECONDS is the time a served store may take to start listening."""
+"""Pause between attempts to connect. CONNECT_SECONDS is the maximum time for a served store to start listening."""
 
 
 def data_path(settings: Settings, name: str) -> Path:
@@ -82,7 +82,7 @@ def data_path(settings: Settings, name: str) -> Path:
 
 
 def new_agent_id(role: str) -> str:
-    """Return a random agent id. A restarted process gets another one, so it cannot reuse a lease."""
+    """Return a random agent id. A restarted process gets a new one, so it cannot reuse a lease."""
     return f"{role}-{socket.gethostname()[:24]}-{uuid.uuid4().hex[:8]}"
 
 
@@ -103,7 +103,7 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
 def make_parts(
     settings: Settings, store: Store, clock: Clock, *, seed: int | None = None, thinks: bool = False
 ) -> SwarmParts:
-    """Build the parts of a swarm on an open store; with *thinks*, as role processes need, with a mind."""
+    """Build the parts of a swarm on an open store; with *thinks*, include a mind, which role processes need."""
     from fireswarm.storage.blobs import FsspecBlobs
 
     roles, catalog, policy = load_swarm(settings)
@@ -143,7 +143,7 @@ def make_parts(
 def open_database(
     settings: Settings, *, memory: bool = False, nanoseconds: Callable[[], int] | None = None
 ) -> Database:
-    """Open the embedded store's file, with index enforcement. Raises DataFileInUse or another StoreError."""
+    """Open the embedded store's file, with enforced indexes. Raises DataFileInUse or another StoreError."""
     from firelite.database import Database
     from firelite.query.index_definitions import IndexSet
 
@@ -165,8 +165,8 @@ def open_database(
 async def serving(settings: Settings, *, port: int | None = None) -> AsyncGenerator[str]:
     """Serve the embedded store for other processes of this user; yields ``firelite://unix:PATH``.
 
-    With *port*, it listens on loopback instead, where every local user and every Firestore client can connect. If
-    another process already serves this file, yields its address. For another store, yields the configured URI.
+    With *port*, the store listens on loopback, where every local user and every Firestore client can connect. If
+    another process already serves this file, yields its address. For another kind of store, yields the configured URI.
     """
     if settings.store.uri not in ("embedded", "memory"):
         yield settings.store.uri
@@ -200,7 +200,7 @@ def served_elsewhere(settings: Settings) -> str:
 
 @contextlib.contextmanager
 def _socket_place(settings: Settings) -> Generator[Path | None]:
-    """Yield a path for the store's socket: next to the data file, or in a new folder if that path is too long.
+    """Yield a path for the store's socket: next to the data file, or in a new folder if the path would be too long.
 
     Yields None where gRPC has no Unix sockets.
     """
@@ -216,7 +216,7 @@ def _socket_place(settings: Settings) -> Generator[Path | None]:
 
 
 async def _open_when_free(settings: Settings, nanoseconds: Callable[[], int] | None = None) -> Database:
-    """Open the embedded store; wait for a command that has it open without serving it, since most end at once.
+    """Open the embedded store; wait for a command that has it open without serving it, since most end soon.
 
     Raises DataFileInUse if another process serves the file, or holds it longer than FILE_WAIT_SECONDS.
     """
@@ -234,9 +234,9 @@ async def _open_when_free(settings: Settings, nanoseconds: Callable[[], int] | N
 async def open_parts(
     settings: Settings, *, thinks: bool = False, clock: Clock | None = None
 ) -> AsyncGenerator[SwarmParts]:
-    """Open the configured store and yield the swarm's parts on it; with *thinks*, with a mind for roles.
+    """Open the configured store and yield the swarm's parts on it; with *thinks*, include a mind for roles.
 
-    *clock* replaces the clock that follows the store's time. An embedded store then uses it as well.
+    *clock* replaces the clock that follows the store's time. An embedded store then uses this clock as well.
     """
     from fireswarm.storage.firestore.store import FirestoreStore
 
@@ -287,9 +287,9 @@ def _elsewhere(held: DataFileInUse) -> str:
     if held.endpoint:
         return f"firelite://{held.endpoint}"
     raise StoreUnavailable(
-        f"{held.path} is open in {f'process {held.pid}' if held.pid else 'another process'}, which does not serve it "
-        f"to others, and did not end within {FILE_WAIT_SECONDS:g} s. "
-        "Wait for it to end, or serve the file with `swarm store serve` and use that."
+        f"{held.path} is open in {f'process {held.pid}' if held.pid else 'another process'}, which does not serve "
+        f"it, and did not end within {FILE_WAIT_SECONDS:g} s. Wait for it to end, or use `swarm store serve` to "
+        f"share the file."
     ) from held
 
 
@@ -305,7 +305,7 @@ async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
         await _check_reachable(host, partial(anyio.connect_tcp, name.strip("[]"), int(port)))
     else:
         raise ConfigError(f"store {uri!r} names no port: write firelite://127.0.0.1:8080")
-    # The official client reads the emulator's address only from the environment, when it is made.
+    # The official client reads the emulator's address only from the environment, when it is created.
     before = os.environ.get(EMULATOR_VARIABLE)
     os.environ[EMULATOR_VARIABLE] = host
     try:
@@ -339,8 +339,8 @@ def _cloud_client(uri: str, settings: Settings) -> AsyncClient:
         raise ConfigError(f"store {uri!r} is not known: use embedded, memory, firelite://HOST:PORT or firestore")
     if os.environ.get("FIRESTORE_EMULATOR_HOST"):
         raise ConfigError(
-            "FIRESTORE_EMULATOR_HOST is set, so Google's client would talk to that instead of Google Cloud: "
-            "unset it, or leave out --project and --store firestore"
+            "FIRESTORE_EMULATOR_HOST is set, so Google's client would connect to the emulator instead of Google "
+            "Cloud: unset it, or omit --project and --store firestore"
         )
     from google.auth.exceptions import DefaultCredentialsError
     from google.cloud.firestore_v1 import AsyncClient

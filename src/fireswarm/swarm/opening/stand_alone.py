@@ -1,4 +1,4 @@
-"""Call skills without a swarm: their conversations are in the configured store, which is open only during each call."""
+"""Call skills without a swarm: the configured store of conversations is open only during each call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from fireswarm.swarm.opening.open_parts import open_client
 
 @dataclass(frozen=True, slots=True)
 class StandAloneConversations:
-    """Conversations in the configured store. Any event loop may call, and other processes use the file in between."""
+    """Conversations in the configured store.
+
+    Any event loop may use them, and other processes can use the file between calls.
+    """
 
     settings: Settings
     clock: Clock
@@ -44,7 +47,7 @@ class StandAloneConversations:
             return await conversations.apply(change)
 
     async def response(self, context_id: str, message_id: str) -> JsonObject | None:
-        """Return the answer to a message."""
+        """Return the response to a message."""
         async with self._open() as conversations:
             return await conversations.response(context_id, message_id)
 
@@ -71,8 +74,8 @@ def create_agent_adapter(
 ) -> AgentAdapter:
     """Return an adapter for the skills below these folders, without a swarm.
 
-    Conversations are kept where the settings of *root* say, or in *store*. Raises ConfigError if they name the store
-    ``memory``, which would lose them after each call.
+    Conversations are stored as the settings of *root* say, or in *store*. Raises ConfigError for the store ``memory``,
+    which would lose them after each call.
     """
     settings = load_settings(root or Path())
     clock = ServerClock()
@@ -81,7 +84,7 @@ def create_agent_adapter(
     elif settings.state.backend != IN_STORE:
         contexts = open_installed(settings, clock)
     elif settings.store.uri == "memory":
-        raise ConfigError("store memory loses a conversation after each call: use embedded, or give an open store")
+        raise ConfigError("store memory loses a conversation after each call: use embedded, or pass an open store")
     else:
         contexts = StandAloneConversations(settings, clock, cleaner_for(settings))
     return AgentAdapter(load_catalog(skills), contexts, clock, session=settings.session, router=router)

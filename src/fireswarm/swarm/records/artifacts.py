@@ -21,7 +21,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The bytes of an artifact, and how to serve them."""
+    """The bytes of an artifact, with media type and file name."""
 
     data: bytes
     media_type: str
@@ -34,7 +34,10 @@ def name_of(artifact: Artifact) -> str:
 
 
 def find_artifact(task: Task, name: str = "") -> Artifact:
-    """Return the artifact with *name*; without a name, the first one. Raises NotFound, naming those of the task."""
+    """Return the artifact with *name*; without a name, the first one.
+
+    Raises NotFound with the names of the task's artifacts.
+    """
     artifacts = task.result.artifacts if task.result is not None else ()
     for artifact in artifacts:
         if name in ("", name_of(artifact)):
@@ -44,7 +47,7 @@ def find_artifact(task: Task, name: str = "") -> Artifact:
 
 
 def with_present_uris(task: Task, blobs: Blobs) -> Task:
-    """Return the task with the URIs at which its artifacts are now: its folder may have been copied or moved."""
+    """Return the task with the current URIs of its artifacts: its folder may have been copied or moved."""
     if task.result is None or not task.result.artifacts:
         return task
     artifacts = tuple(
@@ -55,7 +58,7 @@ def with_present_uris(task: Task, blobs: Blobs) -> Task:
 
 
 async def read_content(blobs: Blobs, artifact: Artifact, max_bytes: int | None = None) -> Content:
-    """Read an artifact: its file, or its value, which is JSON unless it is a text.
+    """Read an artifact: its file, or its value as JSON or text.
 
     Raises NotFound, StoreError, and InvalidInput for a file of more than *max_bytes*.
     """
@@ -75,14 +78,14 @@ async def read_content(blobs: Blobs, artifact: Artifact, max_bytes: int | None =
 
 
 def safe_file_name(name: str, suffix: str = "") -> str:
-    """Return the last part of *name* with plain ASCII characters only, and with *suffix* if it has none."""
+    """Return the last part of *name* with plain ASCII characters only; adds *suffix* if it has none."""
     plain = _UNSAFE.sub("_", re.split(r"[/\\]", name.rstrip("/\\"))[-1]).lstrip(".")[-MAX_FILE_NAME_CHARS:]
     plain = plain.strip("_") or "artifact"
     return plain if "." in plain else plain + suffix
 
 
 def _media_type(given: str | None, name: str) -> str:
-    """Return the artifact's media type, else the one of its file name. Text is UTF-8."""
+    """Return the artifact's media type, or else that of its file name. Text is UTF-8."""
     kind = given if given and _MEDIA_TYPE.fullmatch(given) else mimetypes.guess_type(name)[0]
     kind = kind or ("text/markdown" if name.endswith(".md") else "application/octet-stream")
     return f"{kind}{UTF8}" if kind.startswith("text/") else kind

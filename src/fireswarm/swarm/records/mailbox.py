@@ -1,8 +1,8 @@
 """The mailbox: send and open envelopes under the policy of ``mailbox/policy.yaml``.
 
-The envelope of a planned task has the task's id, so its receiver finds it without a query, and its claim follows the
-task's lease: when the claimant dies, the next holder of the task gets the envelope. A message to a named agent or
-role has no lease: one commit ends it, and the task that it creates has its own key.
+The envelope of a planned task has the task's id, so its receiver finds it without a query; its claim follows the task's
+lease, so when the claimant dies, the next holder of the task gets the envelope. A message to a named agent or role has
+no lease: one commit ends it, and the task that it creates has its own key.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Mailbox:
         return writes
 
     async def send(self, envelope: Envelope, sender: str, to: str, *, sender_role: str) -> str:
-        """Ask a role, or the role of a named agent, for work; sent twice, it creates one task. Returns its id.
+        """Ask a role, or the role of a named agent, for work; a repeated message creates no second task.
 
-        Raises PolicyRefused.
+        Returns the message's id. Raises PolicyRefused.
         """
         self.policy.check(envelope, sender_role)
         document = self._document(envelope, sender, to) | {"kind": MailKind.MESSAGE.value}
@@ -79,9 +79,9 @@ class Mailbox:
     async def answer(self, task: Task, answers: JsonObject, sender_role: str, message_id: str = "") -> str:
         """Send answers to *task*; any worker of its role applies them. Returns the message's id.
 
-        They count for the questions that are open in *task*: names become the ids of these questions. Answers sent
-        twice with one *message_id* are applied once. Raises PolicyRefused if *sender_role* may not answer.
-        The answers are validated when they are applied; ``outcome`` of the message then holds the result.
+        They are valid for the open questions of *task*: names are replaced by the ids of these questions. If they are
+        sent twice with the same *message_id*, they are applied once. Raises PolicyRefused if *sender_role* may not
+        answer. The answers are validated when they are applied; the result is in ``outcome`` of the message.
         """
         return await self._create(self.answering(task, answers, sender_role, message_id or str(uuid.uuid4())))
 
@@ -111,7 +111,7 @@ class Mailbox:
         for number, reply in enumerate(replies, 1):
             other = asking.get(reply.task_id)
             if other is None or other.session_hash != task.session_hash:
-                raise NotFound(f"there is no task {reply.task_id} in this session that could be answered")
+                raise NotFound(f"this session has no task {reply.task_id} that could be answered")
             message_id = f"{task.task_id}.{task.turn}.{number}"
             writes.append(self.answering(other, reply.answers, task.assigned_to, message_id))
         return writes
@@ -138,9 +138,11 @@ class Mailbox:
         )
 
     async def open(self, task: Task, owner: str, epoch: int) -> Envelope | None:
-        """Claim and return a planned task's envelope, or None if it has none. For the holder of the task's lease.
+        """Claim and return a planned task's envelope, or None if it has none.
 
-        Raises LeaseLost if another holder opened it.
+        Only the holder of the task's lease may call this.
+
+        Raises LeaseLost if another holder has opened it.
         """
         snapshot = await self.store.get(message_path(task.task_id))
         if snapshot.data is None:
@@ -159,7 +161,7 @@ class Mailbox:
         return message.payload
 
     async def payload_of(self, task: Task) -> Envelope | None:
-        """Read the envelope of the message that created *task*; None if it cannot be read or is of another session."""
+        """Return the envelope of the message that created *task*; None if it is unreadable or of another session."""
         try:
             message = parse_message(await self.store.get(message_path(task.message_id)))
         except (NotFound, InvalidInput):
@@ -190,7 +192,7 @@ def parse_message(snapshot: Snapshot) -> Message:
 
 
 def _with_missing_fields(snapshot: Snapshot, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the fields that a hand-written message lacks; its ``payload`` needs ``notes`` only."""
+    """Return *data* with the fields that a hand-written message lacks; its ``payload`` needs only ``notes``."""
     session = data.get("session_hash") or HAND_WRITTEN_SESSION
     message: dict[str, Any] = {"session_hash": session, "task_id": snapshot.id, "from_agent_id": "operator"}
     message |= {"created_at": snapshot.create_time, **data, "message_id": snapshot.id, "session_hash": session}
@@ -208,14 +210,14 @@ def _with_missing_fields(snapshot: Snapshot, data: Mapping[str, Any]) -> dict[st
 
 
 def mode_of(constraints: Constraints) -> SecurityMode:
-    """Return the strictest mode of an envelope that constraints demand."""
+    """Return the envelope mode that enforces the constraints most strictly."""
     if constraints.read_only:
         return SecurityMode.READ_ONLY
     return SecurityMode.DEMO_SAFE if constraints.demo_safe else SecurityMode.STANDARD
 
 
 def constraints_of(mode: str) -> Constraints:
-    """Return the constraints of a task that an envelope of a mode asks for. Raises InvalidInput for an unknown mode."""
+    """Return the task constraints that correspond to an envelope's mode. Raises InvalidInput for an unknown mode."""
     if mode not in set(SecurityMode):
         raise InvalidInput(f"payload.security_context.mode is {mode!r}: use {', '.join(SecurityMode)}")
     return Constraints(read_only=mode == SecurityMode.READ_ONLY, demo_safe=mode != SecurityMode.STANDARD)

@@ -19,7 +19,10 @@ OPERATOR = "operator"
 
 
 class HandoffPolicy(Contract):
-    """Handoff rules as data; sizes in bytes, retention in days. ``answers``: whose tasks a role may answer by mail."""
+    """Handoff rules as data; sizes in bytes, retention in days.
+
+    ``answers`` lists whose tasks a role may answer by mail.
+    """
 
     max_hops: int = Field(default=16, ge=1)
     max_envelope_bytes: int = Field(default=65_536, ge=1_024, le=900_000)
@@ -44,8 +47,8 @@ class HandoffPolicy(Contract):
         self.check_route(sender_role, envelope.task.assigned_to)
         if envelope.trace.step > self.max_hops:
             raise PolicyRefused(
-                f"handoff {envelope.trace.step} of chain {envelope.trace.chain_id} exceeds max_hops = {self.max_hops}: "
-                "the roles pass work in circles, or the plan is too deep"
+                f"handoff {envelope.trace.step} of chain {envelope.trace.chain_id} exceeds max_hops = "
+                f"{self.max_hops}: the roles pass work in a cycle, or the plan is too deep"
             )
         self.check_size(envelope)
 

@@ -1,4 +1,4 @@
-"""Follow runs while they work: report each run that changed or has new events."""
+"""Follow runs in progress: report each run that changed or has new events."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fireswarm.contracts.ports import Clock, Query, Snapshot, Store
 from fireswarm.contracts.swarm.run import RunStatus
 
 TICK_SECONDS = 2.0
-"""Interval for reading the pages of a running run; a page grows without a change of the run's document."""
+"""Interval for reading the pages of a running run: a page grows without a change of the run's document."""
 
 
 @dataclass(slots=True)
 class RunFollower:
-    """Listens to the runs of *query* and passes those with news to *report*, oldest run first.
+    """Listens to the runs of *query* and calls *report* with those that have news, oldest run first.
 
     Calls of *report* never overlap. ``started`` is set after the first one.
     """
@@ -30,7 +30,7 @@ class RunFollower:
     _busy: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def follow(self) -> None:
-        """Report news until canceled."""
+        """Report changes until canceled."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._tick)
             async with self.store.listen(self.query) as batches:

@@ -1,7 +1,7 @@
 """Spend on models, summed over runs by objective, by role and by model.
 
-A run's document counts each real call of that run once, even if the run was resumed or replayed. A plain sum over
-runs is therefore the amount paid.
+A run's document counts each real call of that run once, even if the run was resumed or replayed. A sum over runs is
+therefore the amount paid.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ COUNTS = (
     "usd",
     "unpriced_calls",
 )
-"""Fields that are summed. ``output_tokens`` include thinking; ``input_tokens`` are those at full price."""
+"""Fields that are summed. ``output_tokens`` include thinking; ``input_tokens`` are only those at full price."""
 
 MAX_NAMED_OBJECTIVES = 20
-"""Number of objectives whose text is read, the most expensive first; each costs one billed read."""
+"""Maximum number of objectives whose text is read, the most expensive first; each costs one billed read."""
 
 
 class Total:
@@ -54,7 +54,7 @@ class Total:
 
 @dataclass(slots=True)
 class Spending:
-    """Sums of the newest runs. ``more`` is True if there are runs beyond those that were read."""
+    """Sums of the newest runs. ``more`` is True if there are older runs that were not read."""
 
     runs: int
     more: bool
@@ -95,7 +95,7 @@ def sort_by_cost(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
 
 
 async def read_spending(store: Store, limit: int, session: str | None = None) -> Spending:
-    """Sum the newest *limit* runs, of one session if given."""
+    """Sum the newest *limit* runs, of all sessions or of *session*."""
     query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
     snapshots = await store.query(query)
     spending = sum_runs(parse_readable(snapshots[:limit], parse_run_snapshot), more=len(snapshots) > limit)

@@ -27,8 +27,8 @@ def load_card(path: Path) -> RoleCard:
 
 
 def load_roles(folder: Path) -> dict[str, RoleCard]:
-    """Read all role cards of a folder, by name. Raises ConfigError if there is none."""
+    """Read all role cards of a folder, by name. Raises ConfigError if it has none."""
     cards = [load_card(path) for path in sorted(folder.glob("*/ROLE.md"))]
     if not cards:
-        raise ConfigError(f"{folder} holds no <role>/ROLE.md: `swarm init` creates five roles")
+        raise ConfigError(f"{folder} has no <role>/ROLE.md: `swarm init` creates five roles")
     return {card.name: card for card in cards}

@@ -22,4 +22,4 @@ class RoleHooks:
 
 NO_HOOKS = RoleHooks()
 HOOKS: Mapping[str, RoleHooks] = {MEMORY_ROLE: RoleHooks(facts=(recall_facts,), writes=(summary_writes,))}
-"""Hooks by role. A role that is not listed has NO_HOOKS."""
+"""Hooks by role. Roles without an entry have NO_HOOKS."""

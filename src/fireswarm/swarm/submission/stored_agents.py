@@ -19,7 +19,7 @@ from fireswarm.storage.documents.paths import agent_path
 from fireswarm.swarm.submission.check import Roles, check_role
 
 ATTEMPTS = 8
-"""Attempts of a change while others change the same agent."""
+"""Maximum attempts of a change while other processes change the same agent."""
 
 FIELDS = ("name", "role", "system_prompt", "capabilities", "status")
 
@@ -75,8 +75,8 @@ async def change(
 def assign(agent: Agent, spec: TaskSpec) -> TaskSpec:
     """Return *spec* as a task for *agent*, with the agent's role, instructions and capabilities.
 
-    A capability of *spec* overrides the agent's. The same objective for another agent, or for a changed one, is another
-    task. Raises InvalidInput for an archived agent.
+    A capability of *spec* overrides the agent's. The same objective for another agent, or for a changed one, is a
+    different task. Raises InvalidInput for an archived agent.
     """
     if agent.status is not AgentLife.ACTIVE:
         raise InvalidInput(f"agent {agent.agent_id} is archived: set its status to active to give it tasks")
@@ -93,7 +93,7 @@ def assign(agent: Agent, spec: TaskSpec) -> TaskSpec:
 
 
 async def delete(store: Store, session: str, agent_id: str, if_version: int | None = None) -> None:
-    """Delete an agent; its tasks continue with what they have. Raises NotFound, and Conflict as ``change`` does."""
+    """Delete an agent; its tasks continue unchanged. Raises NotFound, and Conflict as ``change`` does."""
     agent, _ = await _load(store, session, agent_id)
     _same(agent, if_version)
     await store.commit([Delete(agent_path(agent_id))])
@@ -120,7 +120,7 @@ def _same(agent: Agent, if_version: int | None) -> None:
 
 
 def _fields(spec: AgentSpec) -> dict[str, Any]:
-    """Return the stored fields, including empty ones, since a change may empty a field.
+    """Return the stored fields, including empty ones, since a change may clear a field.
 
     The name is redacted here; the store redacts the other fields.
     """

@@ -1,4 +1,4 @@
-"""Submit a task: the one way for programs, the command line, the HTTP API and mail."""
+"""Submit a task: the only way for programs, the command line, the HTTP API and mail."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fireswarm.swarm.submission.check import check_role
 async def submit_task(parts: SwarmParts, spec: TaskSpec) -> Submitted:
     """Check a task, then create it or find the one with its objective, context and session.
 
-    Raises InvalidInput for a role, skill or capability that the role's turn would refuse later, and whatever
-    ``Board.submit`` raises.
+    Raises InvalidInput for a role, skill or capability that the role's turn would refuse later, and all exceptions of
+    ``Board.submit``.
     """
     check_role(parts.roles, spec.assigned_to, spec.capabilities)
     if spec.skill is not None and spec.skill not in parts.catalog.skills and spec.skill not in parts.inline:
-        raise InvalidInput(f"there is no skill {spec.skill!r}; leave it out, and the role chooses one")
+        raise InvalidInput(f"there is no skill {spec.skill!r}; omit it to let the role choose one")
     return await parts.board.submit(spec)

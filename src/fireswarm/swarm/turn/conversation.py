@@ -38,14 +38,14 @@ BUSY_SECONDS = 2.0
 SUMMARY_ROLE, SUMMARY_SKILL = "memory", "session-compactor"
 LAST_LINE = "after"
 WORTH_CHARS = 1_000
-"""A summary below this length is not summarized again."""
+"""Minimum length of a summary that is summarized again."""
 MAX_BUCKET_CHARS = 100
 MAX_PREFIX_CHARS = 180
-"""Length of the readable part of a named conversation's id; a digest stands for the rest."""
+"""Maximum length of the readable part of a named conversation's id; a digest replaces the rest."""
 
 
 class TurnRefused(Exception):
-    """Ends the turn at once with ``outcome``. The turn's gathered writes are discarded."""
+    """Ends the turn immediately with ``outcome``. The writes gathered by the turn are discarded."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(str(outcome))
@@ -53,7 +53,7 @@ class TurnRefused(Exception):
 
 
 class NoConversation:
-    """The conversation of a skill that stores none."""
+    """A conversation of a skill that stores none."""
 
     settles_with_task = True
     answer_schema: JsonObject = {}
@@ -86,7 +86,7 @@ class TaskConversation:
 
     @property
     def turn(self) -> int:
-        """Number of this task's turn, from 1. The number stays the same when the turn is repeated after a crash."""
+        """Number of this task's turn, from 1. A turn that is repeated after a crash has the same number."""
         return self.held.task.turn + 1
 
     @property
@@ -107,8 +107,8 @@ class TaskConversation:
     async def resume(self, request: SkillRequest) -> SkillRequest:
         """Load the state from earlier turns and return the request with it.
 
-        Raises TurnRefused past the skill's ``max_turns`` or while another task has a turn in a shared conversation, and
-        InvalidInput if the inputs do not fit the skill's schema.
+        Raises TurnRefused after the skill's ``max_turns`` or while another task has a turn in a shared conversation,
+        and InvalidInput if the inputs do not fit the skill's schema.
         """
         if reason := conversation_rules.reason_turn_exceeded(self.turn, self.terms, self.skill.name):
             raise TurnRefused(Failed(reason, StatusReason.ESCALATED))
@@ -124,7 +124,7 @@ class TaskConversation:
         return request.model_copy(update={"conversation": view})
 
     async def keep(self, result: SkillResult) -> Sequence[Write]:
-        """Return the writes that store the turn; none if another store has stored it already.
+        """Return the writes that store the turn, or none if another store has stored it already.
 
         Raises TurnRefused for a result that breaks the skill's contract.
         """
@@ -144,7 +144,7 @@ class TaskConversation:
         return ()
 
     def _document_writes(self, conversations: DocumentConversations, change: ConversationChange) -> Sequence[Write]:
-        """Return the writes of *change*, with a task to summarize the dropped events if there are enough of them."""
+        """Return *changes* as writes, with a task to summarize the dropped events if there are enough."""
         advanced, writes = conversations.writes(self.stored, change)
         state = advanced.context.state
         if not advanced.dropped_events or state.summary_task or len(state.summary) < WORTH_CHARS:
@@ -153,7 +153,7 @@ class TaskConversation:
         return [*conversations.writes(self.stored, replace(change, summary_task=task_id))[1], *births]
 
     def _change(self, result: SkillResult) -> ConversationChange:
-        """Return the change of the stored conversation that this turn makes."""
+        """Return the change that this turn makes to the stored conversation."""
         task, state = self.held.task, conversation_rules.state_of_result(result)
         shared = self.context_id != task.task_id
         if shared and state.terminal:
@@ -233,7 +233,7 @@ class TaskConversation:
         texts: list[Any] = [item.value for item in made if item.type == "session_summary"]
         if not texts or not isinstance(texts[0], str) or self.stored is None:
             return None
-        # Events dropped since the summary was requested follow the last line that the request contained.
+        # Events dropped after the request for the summary follow the last line of that request.
         since = self.stored.state.summary.partition(str(task.context.get(LAST_LINE)))[2]
         return f"{' '.join(texts[0].split())}{since}"
 
@@ -241,7 +241,7 @@ class TaskConversation:
         """Return the id and the writes of a task that summarizes the dropped events.
 
         Returns "" and no writes if the swarm lacks the role or the skill, or if the policy or the plan's limits refuse
-        it.
+        the task.
         """
         if SUMMARY_ROLE not in self.swarm.roles or SUMMARY_SKILL not in self.swarm.catalog.skills:
             return "", []
@@ -249,7 +249,8 @@ class TaskConversation:
             key="conversation-summary",
             assigned_to=SUMMARY_ROLE,
             skill=SUMMARY_SKILL,
-            objective=f"summarise what the log of conversation {self.context_id} dropped up to version {version}",
+            objective=f"summarize the events dropped from the log of conversation {self.context_id} up to version "
+            f"{version}",
             context={
                 "bucket": f"conversation:{self.context_id}"[:MAX_BUCKET_CHARS],
                 "max_chars": 4_000,
@@ -257,7 +258,7 @@ class TaskConversation:
             },
             handoff_reason="the log of a conversation is full",
         )
-        log = Artifact(type="report", name="conversation log", summary="what the log dropped", value=text)
+        log = Artifact(type="report", name="conversation log", summary="dropped events", value=text)
         try:
             births = self.swarm.board.births(self.held, Handoff((planned,), resume=False))
             mail = self.swarm.mailbox.handoffs(self.held.task, births, TaskResult(artifacts=(log,)), "")
@@ -281,7 +282,7 @@ def _context_id(task: Task) -> str:
     if named is None or named == task.task_id:
         return task.task_id
     if not isinstance(named, str):
-        raise InvalidInput(f"context.{CONTEXT_ID} has to be text")
+        raise InvalidInput(f"context.{CONTEXT_ID} must be a string")
     prefix = check_context_id(named)[:MAX_PREFIX_CHARS]
     rest = named[MAX_PREFIX_CHARS:]  # part of the digest, so that two long names never share a conversation
     digest = hashlib.sha256(f"{task.session_hash}{rest}".encode()).hexdigest()[:12]

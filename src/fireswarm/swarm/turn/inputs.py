@@ -19,7 +19,7 @@ from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.state import Turn
 
 MAX_TEXT_BYTES = 500_000
-"""A larger file of a delegated task is named to the model, and its text is not shown."""
+"""Maximum size of a delegated task's file whose text the model gets; a larger file is only named."""
 
 
 async def gather_inputs(turn: Turn) -> SkillRequest:
@@ -72,7 +72,7 @@ async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:
 
 
 async def with_texts(turn: Turn, child: ChildResult) -> ChildResult:
-    """Return a child's result with the texts of its files: a model cannot read the files of another task."""
+    """Return a child's result with the texts of its files, since a model cannot read the files of another task."""
     artifacts = tuple([await _with_text(turn, artifact) for artifact in child.artifacts])
     return child.model_copy(update={"artifacts": artifacts})
 

@@ -1,4 +1,4 @@
-"""Turn a result or an error into the outcome of a turn."""
+"""Convert a result or an error to the outcome of a turn."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
         case SkillState.PAUSED:
             return Waiting(StatusReason.PAUSED, result.summary, result=task_result)
         case SkillState.ADVICE_REQUIRED:
-            raise SkillFailed("the skill asks for advice, and its SKILL.md names no execution_mode")
+            raise SkillFailed("the skill asks for advice, but its SKILL.md has no execution_mode")
         case SkillState.FAILED:
             raise SkillReportedFailure(result)
 
 
 async def outcome_of_original(turn: Turn) -> Outcome:
-    """Return the outcome of a duplicate: the result of the task that did the work."""
+    """Return the outcome of a duplicate: the result of the task that owns the work."""
     snapshot = await turn.swarm.store.get(task_path(str(turn.task.duplicate_of)))
     original = parse_task_snapshot(snapshot)
     if original.session_hash != turn.task.session_hash:
@@ -84,7 +84,7 @@ async def outcome_of_original(turn: Turn) -> Outcome:
     if original.status is TaskStatus.DONE and original.result is not None:
         return Done(original.result)
     reason = f"the task with the same objective, {original.task_id}, is {original.status.value}"
-    return Failed(f"{reason}: submit this one again with --again to run it by itself", StatusReason.ESCALATED)
+    return Failed(f"{reason}: submit this one again with --again to run it separately", StatusReason.ESCALATED)
 
 
 def outcome_of_error(error: Exception) -> Outcome:
@@ -122,7 +122,10 @@ def _outcome_of_failure(result: SkillResult) -> Outcome:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the error's message. For an error from outside fireswarm, its type and the last stack frames as well."""
+    """Return the error's message.
+
+    For an error from outside fireswarm, it also has the type and the last stack frames.
+    """
     if isinstance(error, FireswarmError):
         return str(error)
     return f"{type(error).__name__}: {error}\n" + "".join(traceback.format_tb(error.__traceback__, limit=-6))

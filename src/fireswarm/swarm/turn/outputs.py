@@ -28,16 +28,16 @@ from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.state import Turn
 
 KEPT_DAYS = 30
-"""Days after its last change for which the output folder of a task that has ended, or is gone, stays at least."""
+"""Minimum days that an output folder of an ended or deleted task is stored after its last change."""
 
 MAX_LOOKS = 200
-"""Tasks that are looked up in a search for old output folders."""
+"""Maximum number of tasks that are looked up in a search for old output folders."""
 
 
 async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> SkillResult:
     """Move files and large values to the blob store, and restore the URI of each local copy of an input.
 
-    Other files in the workdir's folder for outputs become artifacts as well.
+    Other files in the output folder of the workdir become artifacts as well.
     """
     declared = {str(artifact.uri).removeprefix(WORKDIR_URI) for artifact in result.artifacts}
     outputs = await publish_folder(turn, workdir / OUTPUT_FOLDER, leave={workdir / name for name in declared})
@@ -60,7 +60,7 @@ async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> S
 
 
 def output_folder(parts: SwarmParts, task: Task) -> Path:
-    """Return the output folder of a task, which all of its turns on this machine share."""
+    """Return the output folder of a task, shared by all of its turns on this machine."""
     return parts.workdir / OUTPUT_FOLDER / task.task_id
 
 
@@ -73,8 +73,8 @@ async def remove_outputs(parts: SwarmParts, task: Task) -> None:
 async def remove_old_outputs(parts: SwarmParts) -> int:
     """Remove the output folders of tasks that have ended or are gone, and return how many.
 
-    A task that was canceled, or whose worker was killed after its end, leaves one. Folders that changed in the last
-    `KEPT_DAYS` stay, without a look at their tasks.
+    Such folders remain if a task was canceled, or if its worker was killed after the end of the task. Folders that
+    changed in the last `KEPT_DAYS` are skipped without reading their tasks.
     """
     removed = 0
     before = (parts.clock.now() - timedelta(days=KEPT_DAYS)).timestamp()
@@ -84,7 +84,7 @@ async def remove_old_outputs(parts: SwarmParts) -> int:
         except NotFound:
             ended = True
         except FireswarmError:
-            ended = False  # the task cannot be read: it may be repaired by hand
+            ended = False  # the task is unreadable: a person may repair it
         if ended:
             await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
             removed += 1
@@ -92,7 +92,7 @@ async def remove_old_outputs(parts: SwarmParts) -> int:
 
 
 def _unchanged_since(folder: Path, before: float) -> list[Path]:
-    """Return the folders in *folder* that did not change after a time, at most `MAX_LOOKS`, the oldest first."""
+    """Return subfolders that did not change since a time, at most `MAX_LOOKS`, the oldest first."""
     found: list[tuple[float, Path]] = []
     try:
         with os.scandir(folder) as entries:
@@ -106,9 +106,9 @@ def _unchanged_since(folder: Path, before: float) -> list[Path]:
 
 
 async def publish_folder(turn: Turn, folder: Path, leave: Collection[Path] = ()) -> tuple[Artifact, ...]:
-    """Store the files of an output folder but those to *leave*, and return them as artifacts.
+    """Store the files of an output folder except those in *leave*, and return them as artifacts.
 
-    Notes the files that had to be left out in the journal.
+    Records the omitted files in the journal.
     """
     if not await anyio.to_thread.run_sync(_has_entries, folder):
         return ()

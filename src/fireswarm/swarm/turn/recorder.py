@@ -16,7 +16,7 @@ from fireswarm.runs.sinks.documents import Journal
 from fireswarm.runs.sinks.exact_answer import exact_answer, with_exact_answer
 
 LIVE_SECONDS = 2.0
-"""Interval at which a model's text is stored while it comes. Only longer calls cost an additional write."""
+"""Interval at which a model's text is stored while it arrives. Only calls that last longer cost an additional write."""
 
 
 LIVE_CHARS = 2_000
@@ -26,8 +26,8 @@ LIVE_CHARS = 2_000
 class JournalRecorder:
     """Records a model's run in the journal of its lease.
 
-    ``phase`` counts the plans handed out before, or names the question. ``streams`` is True if the model's text is
-    stored while it comes.
+    ``phase`` is the number of plans handed out before, or the name of the question. ``streams`` is True if the model's
+    text is stored while it arrives.
     """
 
     journal: Journal
@@ -48,7 +48,7 @@ class JournalRecorder:
 
     @property
     def follows(self) -> bool:
-        """True when the model's text is stored while it comes."""
+        """True if the model's text is stored while it arrives."""
         return self.streams
 
     def event(self, kind: EventType, payload: Mapping[str, Any]) -> None:
@@ -72,7 +72,7 @@ class JournalRecorder:
         return self.journal.steps.has_begun(f"{self.phase}/{name}")
 
     def earlier_kinds(self, call: str) -> frozenset[str]:
-        """Return the kinds of steps that an earlier run left for a call of the model."""
+        """Return the kinds of records that an earlier run wrote for a call of the model."""
         return self.journal.steps.earlier_kinds(call, f"{self.phase}/")
 
     async def step(
@@ -96,10 +96,10 @@ class JournalRecorder:
         )
 
     def body(self, name: str, content: str) -> None:
-        """Do nothing: only the stand-alone agent stores bodies, since they are too large for documents."""
+        """Do nothing: only the stand-alone agent stores bodies, which are too large for documents."""
 
     async def _run_showing_words(self, run: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-        """Run the call, and store the model's text every LIVE_SECONDS meanwhile."""
+        """Run the call, and store the model's text every LIVE_SECONDS during the call."""
         self._live = ""
         self._stream.rest()  # drop the rest of the last call's text
         ended = anyio.Event()
@@ -117,7 +117,7 @@ class JournalRecorder:
             while not await self.journal.clock.wait(ended, LIVE_SECONDS):
                 if self._live and self._live != self.journal.live:
                     self.journal.show(self._live)
-                    with contextlib.suppress(StoreError):  # a failed write of live text must not lose the paid answer
+                    with contextlib.suppress(StoreError):  # failing to write live text must not lose the paid answer
                         await self.journal.flush()
         if self.journal.live:
             self.journal.show("")

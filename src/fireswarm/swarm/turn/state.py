@@ -20,7 +20,7 @@ from fireswarm.swarm.turn.conversation import NoConversation, TaskConversation
 
 
 class TurnEnd(NamedTuple):
-    """A turn's outcome and the writes that are committed with it."""
+    """A turn's outcome, and the writes that are committed with it."""
 
     outcome: Outcome
     writes: tuple[Write, ...]
@@ -31,7 +31,7 @@ class Engine(Protocol):
 
     @property
     def because(self) -> str:
-        """Reason why no model is asked; "" if one is."""
+        """Reason for using no model, or ""."""
         ...
 
     async def run(self, turn: Turn) -> SkillResult:
@@ -43,8 +43,8 @@ class Engine(Protocol):
 class Turn:
     """One leased task during its turn.
 
-    The first two steps of ``run_turn`` set ``request`` and ``engine``. ``origins`` maps local copies of
-    artifacts to the URIs they came from.
+    The first two steps of ``run_turn`` set ``request`` and ``engine``. ``origins`` maps local copies of artifacts to
+    their original URIs.
     """
 
     lease: HeldLease
@@ -59,7 +59,7 @@ class Turn:
     writes: list[Write] = field(default_factory=list)
 
     def end(self, outcome: Outcome, *, discard: bool = False) -> TurnEnd:
-        """Close the run and return the end of the turn; with *discard*, without the writes that the turn gathered."""
+        """Close the run and return the end of the turn; with *discard*, without the gathered writes."""
         writes = () if discard else self.writes
         return TurnEnd(outcome, (*writes, *_closing_writes(self.journal, outcome)))
 

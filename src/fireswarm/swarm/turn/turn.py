@@ -33,7 +33,7 @@ async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
             return turn.end(await outcome_of_original(turn))
         turn.request = await gather_inputs(turn)  # dependencies, children, envelope, facts
         turn.engine = choose_engine(turn)  # code, model or advice
-        turn.request = await turn.conversation.resume(turn.request)  # unchanged for a skill that keeps none
+        turn.request = await turn.conversation.resume(turn.request)  # unchanged for a skill without a conversation
         result = await turn.engine.run(turn)  # journaled; its files and large values are in the blob store
         turn.writes += await turn.conversation.keep(result)
         outcome = outcome_of(turn, result)

@@ -1,7 +1,7 @@
-"""Apply answers that come by mail: a message to a role answers a task of that role.
+"""Apply answers that arrive by mail: a message to a role answers a task of that role.
 
-One commit changes the task and ends the message. If a worker is killed before it, nothing has changed, and another
-worker of the role handles the message. Refused answers stay in the message, with the reason.
+One commit changes the task and ends the message. If a worker is killed before the commit, nothing has changed, and
+another worker of the role handles the message. Refused answers stay in the message, with the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fireswarm.swarm.worker.mail import TAKEN
 async def give_answers(parts: SwarmParts, role: str, snapshot: Snapshot) -> None:
     """Check a message and apply its answers to its task, in the commit that ends the message.
 
-    Raises the error for which the message is refused.
+    Raises an error if the message must be refused.
     """
     message = parse_message(snapshot)
     parts.mailbox.policy.check_answer(message.from_agent_id, role)

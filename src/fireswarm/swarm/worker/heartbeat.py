@@ -1,4 +1,4 @@
-"""Write the agent's status document: state, CPU, memory, tasks held."""
+"""Write the agent's status document: state, CPU, memory, tasks in progress."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ProcessTree:
     def load(self) -> tuple[float, int]:
         """Return the CPU use since the last call in percent of one core, and the resident memory in bytes now.
 
-        Memory that processes share is counted for each of them.
+        Memory shared between processes is counted for each of them.
         """
         cpu_seconds, memory = self._measure()
         now = time.monotonic()
@@ -41,7 +41,7 @@ class ProcessTree:
         return (round(100 * max(0.0, used) / elapsed, 1) if elapsed > 0 else 0.0), memory
 
     def _measure(self) -> tuple[float, int]:
-        """Sum CPU seconds, with those of children that have ended, and resident bytes."""
+        """Return the sums of CPU seconds, including ended children, and of resident bytes."""
         cpu_seconds, memory = 0.0, 0
         for process in (self._process, *self._process.children(recursive=True)):
             with contextlib.suppress(psutil.Error), process.oneshot():  # it may end meanwhile
@@ -62,7 +62,7 @@ class Heartbeat:
         self._started_at: datetime | None = None
 
     async def write(self, state: AgentState, holding: Sequence[str], faults: int = 0) -> None:
-        """Write one heartbeat: state, load of the process and its children, tasks held, and the role's queue."""
+        """Write one heartbeat: state, load of the process and its children, tasks in progress, and the role's queue."""
         now = self._parts.clock.now()
         self._started_at = self._started_at or now
         cpu, mem = self._tree.load()
@@ -96,7 +96,10 @@ class Heartbeat:
         await self._parts.heartbeats.beat(status)
 
     async def _queue(self, now: datetime) -> tuple[int, float]:
-        """Return how many tasks wait for the role, and the age of the oldest in seconds. Costs one or two reads."""
+        """Return the number of tasks that wait for the role, and the age of the oldest in seconds.
+
+        Costs one or two reads.
+        """
         sessions = self._parts.settings.worker.sessions
         queued = await self._parts.store.count(queries.queued_tasks(self._role, None, sessions))
         if not queued:
@@ -107,7 +110,7 @@ class Heartbeat:
         return queued, max(0.0, round(seconds, 1))
 
     def _troubles(self, faults: int) -> str:
-        """Name the last document that was set aside, and unexpected errors; empty if there are none."""
+        """Describe the last document that was set aside, and unexpected errors; "" if there are none."""
         aside = self._parts.board.aside
         troubles = [f"{aside.count} documents set aside, last {aside.last}"] if aside.count else []
         if faults:

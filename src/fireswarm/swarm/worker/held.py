@@ -27,7 +27,7 @@ class HeldWork:
 
 @dataclass(slots=True)
 class HeldTasks:
-    """The claimed tasks of a worker. ``freed`` rings when a task leaves."""
+    """The claimed tasks of a worker. ``freed`` rings when a task is removed."""
 
     by_run: dict[str, HeldWork] = field(default_factory=dict[str, HeldWork])
     ready: deque[HeldWork] = field(default_factory=deque[HeldWork])
@@ -50,12 +50,15 @@ class HeldTasks:
         return [work.lease.task.task_id for work in self.by_run.values()]
 
     def forget(self, work: HeldWork) -> None:
-        """Remove a task that is over."""
+        """Remove a task that has ended."""
         del self.by_run[work.lease.run_id]
         self.freed.ring()
 
     def end(self, work: HeldWork, reason: str) -> None:
-        """Cancel a task's turn, or drop the task if its turn has not started. Does nothing for a task that is over."""
+        """Cancel a task's turn, or drop the task if its turn has not started.
+
+        Does nothing for a task that has ended.
+        """
         if self.by_run.get(work.lease.run_id) is not work:
             return
         work.ended_because = reason

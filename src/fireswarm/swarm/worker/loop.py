@@ -1,7 +1,7 @@
 """The loop of a role process: claim, work, settle, drain. Its background duties are in ``upkeep``.
 
-The loop queries the queue while there is work and listens while there is none, so an idle role never polls.
-Skills run in their own processes, so a busy turn does not block the loop.
+The loop queries the queue while there is work and listens otherwise, so an idle role never polls. Skills run in their
+own processes, so a busy turn does not block the loop.
 """
 
 from __future__ import annotations
@@ -29,26 +29,31 @@ from fireswarm.swarm.worker.held import HeldTasks, HeldWork
 from fireswarm.swarm.worker.upkeep import Upkeep
 
 REFILL_SECONDS = 0.005
-"""If some places are free and others busy, wait this long for more free places: one claim for several
-tasks costs one round trip. Far below the latency target of a claim.
+"""Time to wait for more free places if only some are free: one claim for several tasks costs one round trip.
+
+It is far below the latency target of a claim.
 """
 
 AHEAD_SECONDS = 0.1
-"""While turns are shorter than this on average, a worker claims up to twice as many tasks as it works on at once,
-so that the next one starts without delay. With longer turns, claimed tasks would be kept from other workers.
+"""Average turn length below which a worker claims up to twice as many tasks as it can run at once.
+
+The next task then starts without delay. With longer turns, that would withhold tasks from other workers.
 """
 
 CONTENDED_PAUSE_SECONDS = 0.004
-"""Multiplied by the contention factor and jittered, so that idle workers do not all claim the same task. The pause
-is at most one second.
+"""Multiplied by the contention factor and jittered, so that idle workers do not all claim the same task.
+
+The pause is at most one second.
 """
 
 SETTLE_PAUSE_SECONDS = 0.5
 """Pause between attempts to settle while the store is unavailable, until the lease expires."""
 
 LEAVE_SECONDS = 0.7
-"""Time limits after the drain: one to release the remaining tasks, one to write the last heartbeat. Together they are
-below the supervisor's grace and, with the default drain, well below the ten seconds after which Cloud Run kills.
+"""Time limits after the drain: one to release the remaining tasks, one to write the last heartbeat.
+
+Their sum is below the supervisor's grace and, with the default drain, well below the ten seconds after which Cloud Run
+kills.
 """
 
 _log = logging.getLogger(__name__)
@@ -85,7 +90,7 @@ class Worker:
 
     @property
     def faults(self) -> int:
-        """Unexpected errors so far that ended one turn or one round of a duty."""
+        """Number of unexpected errors that ended one turn or one round of a duty."""
         return self._upkeep.faults
 
     @property
@@ -94,7 +99,7 @@ class Worker:
         return self._claimer.contention.won, self._claimer.contention.lost
 
     async def run(self) -> None:
-        """Work until told to stop; then finish within ``drain_seconds``, release the rest and beat once more."""
+        """Work until ``stop`` is called; then drain within ``drain_seconds`` and write a last heartbeat."""
         async with anyio.create_task_group() as background:
             self._upkeep.start(background)
             async with anyio.create_task_group() as turns:
@@ -110,7 +115,7 @@ class Worker:
     # ── claims and turns ──────────────────────────────────────────────────────────────────────────────────
 
     async def _claim(self, turns: TaskGroup) -> None:
-        """Claim tasks while places are free, and start their turns, until told to stop."""
+        """Claim tasks while places are free, and start their turns, until ``stop`` is called."""
         while not self.stopping:
             free = self._free
             if free <= 0 or (len(self.held) and free < self._refill):
@@ -152,7 +157,7 @@ class Worker:
             self._serving -= 1
 
     async def _work(self, work: HeldWork) -> None:
-        """Run and settle one task's turn, and free its place whatever happens."""
+        """Run and settle one task's turn, and free its place in any case."""
         lease = work.lease
         work.started = True
         try:
@@ -187,7 +192,7 @@ class Worker:
         with anyio.move_on_after(min(limit, left)):
             return await run_turn(lease, self.parts)
         if left <= limit:
-            outcome: Outcome = Failed("the deadline passed while it was worked on", StatusReason.DEADLINE_EXCEEDED)
+            outcome: Outcome = Failed("the deadline passed during the turn", StatusReason.DEADLINE_EXCEEDED)
         else:
             outcome = Retry(f"the turn took longer than {limit:g} s, the limit of role {self.role}")
         return await self._cut_short(lease, outcome, RunStatus.TIMEOUT)
@@ -264,7 +269,7 @@ class Worker:
     # ── drain ─────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _drain(self, background: TaskGroup) -> None:
-        """Let running turns finish; release tasks that have not started at once."""
+        """Let running turns finish; release tasks that have not started immediately."""
         if not len(self.held):
             return
         background.start_soon(self._upkeep.beat, AgentState.STOPPING, self.held.task_ids())
@@ -290,7 +295,7 @@ class Worker:
 def _outcome_of_refusal(refused: Exception) -> Outcome:
     """Return the outcome of a turn whose own outcome cannot be stored.
 
-    A conflict remains only if a document of this epoch exists already: the task was reset to an earlier epoch.
+    A conflict that remains means that a document of this epoch exists already: the task was reset to an earlier epoch.
     """
     if isinstance(refused, Conflict):
         return Retry(f"the task's document was reset: {refused}")

@@ -1,4 +1,4 @@
-"""Act on mailbox messages one by one: an error that a message causes refuses it, and stops no other message."""
+"""Act on mailbox messages one by one: a message that causes an error is refused, and does not stop the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFUSED_SIGNAL = "refused"
 OPERATOR = "operator"
 
 Act = Callable[[SwarmParts, str, Snapshot], Awaitable[None]]
-"""Acts on one message for a role, and ends it in the same commit or after it."""
+"""Acts on one message for a role, and ends it in the same commit or later."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,13 +38,13 @@ async def follow(parts: SwarmParts, role: str, query: Query, act: Act) -> None:
 async def act_on(parts: SwarmParts, role: str, snapshot: Snapshot, act: Act) -> None:
     """Act on one message, or refuse it with the reason in its ``outcome``.
 
-    Nothing happens after a conflict: another worker was faster. Raises a StoreError that is not about the message.
+    Does nothing after a conflict: another worker was faster. Raises a StoreError that is not about the message.
     """
     try:
         await act(parts, role, snapshot)
     except Conflict:
         return
-    except Exception as error:  # a message may hold anything; one that breaks the code is refused like any other
+    except Exception as error:  # a message may have any content; one that causes an unexpected error is refused too
         if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
             raise
         if not isinstance(error, FireswarmError):
@@ -53,7 +53,7 @@ async def act_on(parts: SwarmParts, role: str, snapshot: Snapshot, act: Act) -> 
 
 
 async def _refuse(parts: SwarmParts, role: str, snapshot: Snapshot, reason: str) -> None:
-    """End the message and tell its sender; a message with no room for the reason ends without it."""
+    """End the message and notify its sender; a message that is too large for the reason ends without it."""
     full = [parts.mailbox.end_message_write(snapshot, f"refused: {reason}"), *_reply(parts, role, snapshot, reason)]
     for writes in (full, [parts.mailbox.end_message_write(snapshot, "refused")]):
         try:
@@ -67,7 +67,7 @@ async def _refuse(parts: SwarmParts, role: str, snapshot: Snapshot, reason: str)
 
 
 def _reply(parts: SwarmParts, role: str, snapshot: Snapshot, reason: str) -> list[Write]:
-    """Return the write that tells an agent that its message was refused. An operator reads the outcome instead."""
+    """Return the write that notifies an agent that its message was refused. An operator reads the outcome instead."""
     try:
         message = parse_message(snapshot)
     except FireswarmError:

@@ -1,4 +1,4 @@
-"""`run(cfg)`: work for one role until told to stop. All roles run through it, shipped or added."""
+"""`run(cfg)`: work for one role until stopped. All roles, packaged or added, run through it."""
 
 from __future__ import annotations
 

@@ -17,16 +17,16 @@ from anyio.abc import Process, TaskGroup
 from fireswarm.processes.forked import Command, ForkedProcess, start_forked
 
 PROGRAM, PRELOAD = "fireswarm.cli", "fireswarm.cli.preload"
-"""Module of the command line, and the one that imports what a role process needs."""
+"""Module of the command line, and the module that imports everything a role process needs."""
 
 RESTART_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Pauses before a process that died is restarted; they grow while it keeps dying early."""
+"""Pauses before a dead process is restarted; they grow while it keeps dying early."""
 
 STEADY_SECONDS = 10.0
-"""A process that lived this long was healthy: the pauses start again with the shortest."""
+"""Lifetime after which a process counts as healthy: the pauses then start again with the shortest."""
 
 REPORTED = (0, 1, 2, 3, 10)
-"""Failures in a row that are reported, then every tenth; 0 is a process that had run steadily before."""
+"""Numbers of consecutive failures that are reported, then every tenth; 0 is a process that was healthy before."""
 
 LOG_TAIL_BYTES = 4_096
 
@@ -35,8 +35,9 @@ GRACE_SECONDS = 2.0
 
 
 PARENT = "FIRESWARM_PARENT"
-"""Environment variable with the supervisor's process id. A role process cannot read it from the system later: by then
-it may have a new parent.
+"""Environment variable with the supervisor's process id.
+
+A role process cannot ask the system later, since it may have a new parent by then.
 """
 
 
@@ -60,7 +61,7 @@ class RoleProcess:
 class Supervisor:
     """Keeps one process running for every place. Logs go to ``<logs>/<role>-<number>.log``.
 
-    ``forks`` starts them as copies of one process, which only Linux does safely.
+    With ``forks``, processes start as copies of one process, which only Linux does safely.
     """
 
     places: list[RoleProcess]
@@ -83,7 +84,7 @@ class Supervisor:
         logs: Path,
         drain_seconds: float,
     ) -> Supervisor:
-        """Plan a fleet: *replicas* places for each role; *arguments* go to every ``swarm role``."""
+        """Plan a fleet with *replicas* processes for each role; all get *arguments* for ``swarm role``."""
         places = [RoleProcess(role, number) for role, count in replicas.items() for number in range(1, count + 1)]
         return cls(places, arguments, environment, logs, drain_seconds)
 
@@ -103,7 +104,7 @@ class Supervisor:
                     group.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await self.stop()  # a start may have been under way
+                await self.stop()  # a start may have been in progress
 
     async def stop(self) -> None:
         """Ask every process to drain, wait up to the drain time plus GRACE_SECONDS, then kill."""
@@ -120,7 +121,7 @@ class Supervisor:
                 await process.wait()
 
     async def _keep(self, place: RoleProcess) -> None:
-        """Start the place's process, and again whenever it dies, until the supervisor stops."""
+        """Start the process of a place, and restart it whenever it dies, until the supervisor stops."""
         failures = 0
         while not self.stopping:
             started = anyio.current_time()
@@ -143,7 +144,7 @@ class Supervisor:
             await anyio.sleep(pause)
 
     async def _start(self, place: RoleProcess) -> Process | ForkedProcess:
-        """Start the place's process: where it can, as a copy of one that has imported everything."""
+        """Start the process of a place: if possible, as a copy of a process that has imported everything."""
         arguments = ["role", place.role, "--with-parent", *self.arguments]
         environment = {**os.environ, **self.environment, PARENT: str(os.getpid())}
         name = f"{place.role}-{place.number}"
@@ -156,7 +157,7 @@ class Supervisor:
             return await anyio.open_process(command, stdin=DEVNULL, stdout=log, stderr=log, env=environment)
 
     def _describe_end(self, place: RoleProcess, ended: str, lived: float, pause: float) -> str:
-        """Say how a process ended, and quote the last line of its log."""
+        """Log how a process ended, with the last line of its log."""
         log = self.logs / f"{place.role}-{place.number}.log"
         try:
             with log.open("rb") as file:

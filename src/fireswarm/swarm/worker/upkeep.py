@@ -28,10 +28,10 @@ from fireswarm.swarm.worker.heartbeat import Heartbeat
 from fireswarm.swarm.worker.held import HeldTasks, HeldWork
 
 STORE_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
-"""Pauses while the store is unavailable. Held tasks are still renewed or given up meanwhile."""
+"""Pauses while the store is unavailable. Held tasks are still renewed or given up during a pause."""
 
 SWEEPS_PER_RECLAIM = 5
-"""Sweeps between two searches for tasks that no sweep is due for: leases of other programs, and uncounted ends."""
+"""Number of sweeps between two searches for tasks without a due sweep: leases of other programs, and uncounted ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 class Upkeep:
     """Runs a worker's background duties. ``queued`` rings when the worker should query its queue again.
 
-    ``faults`` counts unexpected errors, which end no duty: a document of any content must not stop the others.
+    ``faults`` counts unexpected errors, which do not end a duty: a document of any content must not stop the others.
     """
 
     parts: SwarmParts
@@ -74,7 +74,7 @@ class Upkeep:
         await self.log_failure(lambda: self.heartbeat.write(state, task_ids, self.faults))
 
     async def log_failure(self, call: Callable[[], Awaitable[object]]) -> None:
-        """Run a duty once. A failure is logged and left to the next round."""
+        """Run a duty once. A failure is logged, and the next round tries again."""
         try:
             await call()
         except FireswarmError as error:
@@ -86,12 +86,12 @@ class Upkeep:
 
     def _count_fault(self) -> None:
         self.faults += 1
-        _log.exception("%s %s: unexpected error, the duty goes on", self.role, self.agent_id)
+        _log.exception("%s %s: unexpected error, the duty continues", self.role, self.agent_id)
 
     async def available[T](self, call: Callable[[], Awaitable[T]]) -> T | None:
         """Call the store; after a failure, log it, pause and return None.
 
-        Raises a StoreError that no retry can help, such as a missing index or permission.
+        Raises a StoreError for which a retry cannot help, such as a missing index or permission.
         """
         try:
             result = await call()
@@ -116,7 +116,7 @@ class Upkeep:
         self.unreachable_since = self.unreachable_since or self.parts.clock.now()
 
     def _note_reached(self) -> None:
-        """After an outage, give the holders of leases the time of one renewal before any lease is reclaimed."""
+        """After an outage, give lease holders the time of one renewal before any lease is reclaimed."""
         if self.unreachable_since is None:
             return
         now, every = self.parts.clock.now(), self.parts.board.rules.renew_every_seconds
@@ -154,10 +154,10 @@ class Upkeep:
             self.held.end(work, str(lost))
         except (StoreError, Conflict) as error:
             if work.lease.expires_at <= self.parts.clock.now() and not work.settling:
-                self.held.end(work, f"its lease ran out while the store could not be reached: {error}")
+                self.held.end(work, f"its lease expired while the store was unreachable: {error}")
 
     async def _sweep(self) -> None:
-        """Sweep when the next task is due, and at least once per lease time: no newer lease expires earlier."""
+        """Sweep when the next task is due, and at least once per lease time, since no newer lease expires earlier."""
         lease_seconds = self.parts.board.rules.lease_seconds
         while True:
             held, reclaim = frozenset(self.held.task_ids()), self._may_reclaim()
@@ -181,7 +181,7 @@ class Upkeep:
             await self.parts.clock.sleep(timedelta(days=1).total_seconds())
 
     async def _repeat(self, follow: Callable[[], Awaitable[None]]) -> None:
-        """Listen again whenever a listener ends or fails."""
+        """Restart a listener whenever it ends or fails."""
         while True:
             await self.log_failure(follow)
             await self.parts.clock.sleep(STORE_PAUSE_SECONDS[-1])
@@ -195,9 +195,9 @@ class Upkeep:
                     await work_on_document(board, snapshot, partial(board.settle_edited, snapshot))
 
     async def _take_message(self, parts: SwarmParts, role: str, snapshot: Snapshot) -> None:
-        """Act on a message to this agent: a canceled task stops at once, other work is created for its role.
+        """Act on a message to this agent: a canceled task stops immediately, other work is created for its role.
 
-        A message that only informs stays new: no agent acts on it.
+        A message without a request stays new: no agent acts on it.
         """
         message = parse_message(snapshot)
         if any(signal.name == CANCEL_SIGNAL for signal in message.payload.signals):

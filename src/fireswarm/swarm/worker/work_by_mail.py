@@ -1,7 +1,7 @@
-"""Messages that ask a role for work: each creates one task, or is answered with a refusal.
+"""Messages that ask a role for work: each creates one task, or is refused.
 
-The message ends with the task's id, or with the reason of the refusal, in its ``outcome``. An agent that sent it also
-gets the refusal as a message.
+At the end, ``outcome`` of the message has the task's id or the reason of the refusal. If an agent sent the message, it
+also gets the refusal as a message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def _submit(parts: SwarmParts, role: str, snapshot: Snapshot) -> str:
     envelope = message.payload.model_copy(update={"task": TaskRef(task_id=message.message_id, assigned_to=role)})
     parts.mailbox.policy.check(envelope, sender_role(message.from_agent_id, parts.roles))
     if not envelope.notes.strip():
-        raise InvalidInput("payload.notes is empty: write there what is to be done")
+        raise InvalidInput("payload.notes is empty: describe the work there")
     return (await submit_task(parts, _spec(message, envelope, role))).task_id
 
 
@@ -45,13 +45,16 @@ def _spec(message: Message, envelope: Envelope, role: str) -> TaskSpec:
         created_by=message.from_agent_id,
         constraints=constraints_of(envelope.security_context.mode),
         attachments=envelope.attachments,
-        handoff_reason=f"asked by {message.from_agent_id}",
+        handoff_reason=f"requested by {message.from_agent_id}",
         fresh_key=f"message/{message.message_id}",
         message_id=message.message_id,
     )
 
 
 def sender_role(sender: str, roles: Collection[str]) -> str:
-    """Return the role of a sender: agent ids begin with it, as in ``scout-host-1a2b``. An unknown sender is itself."""
+    """Return the role of a sender: agent ids begin with it, as in ``scout-host-1a2b``.
+
+    An unknown sender is its own role.
+    """
     own = [role for role in roles if sender == role or sender.startswith(f"{role}-")]
     return max(own, key=len, default=sender)

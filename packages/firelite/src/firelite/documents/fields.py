@@ -36,7 +36,7 @@ def assign(fields: FieldsPb, path: FieldPath, value: ValuePb) -> None:
 
 
 def remove(fields: FieldsPb, path: FieldPath) -> None:
-    """Remove the value at the path, if it exists. The maps on the path stay."""
+    """Remove the value at the path, if it exists. The maps on the path remain."""
     for name in path[:-1]:
         if name not in fields or fields[name].WhichOneof("value_type") != "map_value":
             return

@@ -50,19 +50,21 @@ PLAIN_KINDS = frozenset(
         "bytes_value",
     }
 )
-"""Kinds of value of which only the size is checked."""
+"""Kinds of value for which only the size is checked."""
 
 SMALL_BYTES = 80_000
-"""A message of at most this many bytes cannot break a limit on the whole document. Each value takes at least 4
-bytes of a message, and counts for at most 16 bytes and two index entries: 320,000 bytes and 40,000 entries.
+"""A message of at most this many bytes cannot break a limit on the whole document.
+
+Each value takes at least 4 bytes of a message, and counts for at most 16 bytes and two index entries: 320,000 bytes and
+40,000 entries.
 """
 
 
 def check_values(name: str, fields: FieldsPb, changed: Iterable[str], depth: int = 1) -> None:
     """Check the fields that a write *changed*, and truncate their timestamps to microseconds as Firestore does.
 
-    All *changed* fields exist in *fields*: those of a document, or of a map *depth* levels down. Raises
-    InvalidArgument with the document, the field and the fault.
+    All *changed* fields exist in *fields*, which belong to a document or to a map *depth* levels down. Raises
+    InvalidArgument with the document, the field and the reason.
     """
     for field in changed:
         if not _is_name(field):

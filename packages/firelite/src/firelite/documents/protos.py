@@ -70,5 +70,5 @@ def set_time(timestamp: TimestampPb, micros: int) -> None:
 
 
 def micros_of(timestamp: TimestampPb) -> int:
-    """Return a Timestamp message as microseconds since 1970, rounded down as Firestore stores it."""
+    """Return a Timestamp message as microseconds since 1970, rounded down like in Firestore."""
     return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000

@@ -1,4 +1,4 @@
-"""One version of one document, as kept in memory."""
+"""One version of one document in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Record:
 
     def successor(self, data: bytes | None, update_us: int) -> Record:
         """Return the version that replaces this one."""
-        # Not through __init__, to reuse the name, the collection and an existing key.
+        # Avoids __init__, to reuse the name, the collection and an existing key.
         new = Record.__new__(Record)
         new.name, new.collection, new._key = self.name, self.collection, self._key
         new.data, new.create_us, new.update_us = data, self.create_us, update_us

@@ -18,8 +18,8 @@ from functools import lru_cache
 
 from firelite.documents.protos import FieldsPb, ValuePb
 
-# First bytes: spaced, above every terminator, and far from 0xff in both directions, so that ``key + ABOVE`` is
-# above all continuations of a key.
+# First bytes: spaced, above every terminator, and far from 0xff in both directions, so that ``key + ABOVE`` is above
+# all continuations of a key.
 TAG_NULL = 0x05
 TAG_BOOL = 0x0A
 TAG_NAN = 0x0F

@@ -1,8 +1,8 @@
 """Checks of a commit's writes that need no documents. No I/O.
 
-Production makes these checks before it looks at any document, so an invalid write wins over a precondition that fails
-on an earlier one. ``prepare`` finds most of these faults while it applies a write, and calls ``check_writes`` only when
-a precondition fails.
+Production makes these checks before it reads any document, so an invalid write takes precedence over an earlier write's
+failed precondition. ``prepare`` finds most of these faults while it applies writes, and calls ``check_writes`` only
+when a precondition fails.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_source(write: WritePb, name: str) -> None:
     A vector that the mask does not select may hold NaN.
     """
     copy = Document()
-    copy.CopyFrom(write.update)  # the check cuts timestamps
+    copy.CopyFrom(write.update)  # the check truncates timestamps
     if write.HasField("update_mask"):
         selected = Document()
         merge(selected.fields, copy.fields, mask_of(write.update_mask.SerializeToString()).paths)

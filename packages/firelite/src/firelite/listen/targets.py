@@ -1,7 +1,7 @@
 """Targets of a listener: documents by name, or a query. Computes the changes of each commit for a target.
 
 A target returns a mapping from document names to their new version: a Record that belongs to the target now, or None
-if the document does not belong to it (any more). ``watch`` turns the mapping into messages.
+for a document outside of the target. ``watch`` turns the mapping into messages.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ type Events = dict[str, Record | None]
 class Opening:
     """Initial state of a target.
 
-    ``reset``: the client must discard its state. ``count``: how many documents belong to the target. It is sent as an
-    existence filter if deletions since the resume token are unknown; a client with another count starts over.
+    ``reset``: the client must discard its state. ``count``: the number of documents in the target. It is sent as an
+    existence filter if deletions since the resume token are unknown; a client with a different count starts over.
     """
 
     events: Events
@@ -83,7 +83,7 @@ class QueryTarget:
         if resume_us >= store.horizon_us:
             return Opening(self._since(store, resume_us, records, newer))
         if self.query.bounded:
-            # An old document may have moved into the result; neither its time nor a count would show it.
+            # An old document may have moved into the result without a change of its time or of the count.
             return Opening({record.name: record for record in records}, reset=True)
         return Opening(newer, count=len(records))
 

@@ -1,8 +1,8 @@
 """Listen: streams of changes to documents and queries.
 
-The hub receives every commit and looks up the targets registered for the documents, collections and collection groups
-it touched, so other listeners cost a commit nothing. A stream's outbox is filled within the commit. A stream therefore
-always sends a consistent state, the one at its read_time.
+The hub receives every commit and finds the targets registered for its documents, collections and collection groups, so
+other listeners cost a commit nothing. A stream's outbox is filled within the commit. A stream therefore always sends
+the consistent state of its read_time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from firelite.storage.versions import Change, Store, homes_of
 
 # Clients close a silent stream after a while (the Node.js client: 120 s) and open a new one.
 HEARTBEAT_SECONDS = 30.0
-# Beyond this backlog, resuming the client is cheaper than keeping the messages.
+# Beyond this backlog, resuming the client is cheaper than storing the messages.
 BACKLOG_MAX_MESSAGES = 100_000
 
 _TOKEN = struct.Struct(">q")
@@ -87,7 +87,7 @@ class WatchHub:
                 del self._filed[home]
 
     def _publish(self, changes: Sequence[Change], commit_us: int) -> None:
-        """Pass the changes of a commit to the streams whose targets they touch."""
+        """Pass the changes of a commit to the streams with affected targets."""
         if not self._filed:
             return
         touched: dict[ListenStream, dict[int, tuple[Target, list[Change]]]] = {}
@@ -244,7 +244,7 @@ class ListenStream:
             self._hub.unfile(self, target_id, target)
 
     def publish(self, touched: dict[int, tuple[Target, list[Change]]], commit_us: int) -> None:
-        """Send a commit's changes of the touched targets."""
+        """Send a commit's changes of the affected targets."""
         if self._failure is not None:
             return
         if len(self._outbox) > BACKLOG_MAX_MESSAGES:
@@ -295,7 +295,7 @@ class ListenStream:
         self._push(ListenResponse(target_change=_target_change(kind, [target_id])))
 
     def _snapshot(self, read_us: int) -> None:
-        """Send that all messages so far are the state at ``read_us``."""
+        """Send a message that the state so far is that of ``read_us``."""
         if self._targets:
             self._push(ListenResponse(target_change=_target_change(TargetChangeType.NO_CHANGE, [], read_us)))
 

@@ -1,4 +1,4 @@
-"""Query explain: the indexes of a plan, and what a run cost. Pure, no I/O."""
+"""Query explain: the indexes of a plan, and the cost of a run. Pure, no I/O."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Index enforcement: reject queries that production would reject for a missing index.
 
 Reads ``firestore.indexes.json`` (https://firebase.google.com/docs/reference/firestore/indexes): ``indexes`` are
-composite, ``fieldOverrides`` replace the automatic single-field indexes of a field and, as in production, of the
-fields below it. Without overrides a field is indexed up, down and by array element, for its collection only; a
-collection group query on a field needs an override with ``COLLECTION_GROUP`` scope. An override with
-``"ttl": true`` makes the field the time-to-live field of its collection group (see ``storage.expiry``).
+composite, ``fieldOverrides`` replace the automatic single-field indexes of a field and, as in production, of the fields
+below it. Without overrides a field is indexed ascending, descending and by array element, for its collection only; a
+collection group query on a field needs an override with ``COLLECTION_GROUP`` scope. An override with ``"ttl": true``
+makes the field the time-to-live field of its collection group (see ``storage.expiry``).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Composite:
 class Need:
     """The index requirement of one disjunct of a query.
 
-    ``tail`` is the order that must follow the equality fields. ``summed`` are the aggregated fields that must be in the
-    index too, in any order and direction.
+    ``tail`` is the order that must follow the equality fields. ``summed`` are the aggregated fields, which must be in
+    the index too, in any order and direction.
     """
 
     group: str
@@ -53,7 +53,7 @@ class Need:
 
     @property
     def fixed(self) -> frozenset[FieldPath]:
-        """All fields compared for equality, array elements included."""
+        """All fields compared for equality, including array elements."""
         return self.equal | self.contains
 
 
@@ -103,7 +103,7 @@ class IndexSet:
     def check(self, query: Query) -> None:
         """Raise FailedPrecondition, with the JSON to add, if production would miss an index."""
         if not query.scope.collection_id:
-            return  # without a collection, only names are compared, and those need no index
+            return  # without a collection, only names are compared, which needs no index
         for disjunct in query.disjuncts:
             need = _need_of(query, disjunct)
             if need not in self._proven:
@@ -139,7 +139,7 @@ class IndexSet:
             raise _missing_composite(need)
 
     def _merge(self, need: Need) -> set[FieldPath]:
-        """Return the equality fields covered by single-field indexes or by composite ones."""
+        """Return the equality fields that single-field or composite indexes cover."""
         covered: set[FieldPath] = set()
         for path in need.equal:
             modes = self._single(need.group, path)
@@ -238,7 +238,7 @@ def _missing_composite(need: Need) -> FailedPrecondition:
 
 
 def _missing_vector(need: Need, filtered: Sequence[FieldPath], vector: FieldPath) -> FailedPrecondition:
-    """Return the error with the JSON of the missing vector index; the dimension is for the reader to fill in."""
+    """Return the error with the JSON of the missing vector index; the reader must fill in the dimension."""
     fields: list[dict[str, object]] = [{"fieldPath": format_field_path(p), "order": "ASCENDING"} for p in filtered]
     fields.append({"fieldPath": format_field_path(vector), "vectorConfig": {"dimension": "DIMENSION", "flat": {}}})
     entry = {"collectionGroup": need.group, "queryScope": need.scope, "fields": fields}

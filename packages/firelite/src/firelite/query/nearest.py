@@ -1,4 +1,4 @@
-"""Vector search: the documents whose vectors are nearest to a given one, by comparing all that match the filters.
+"""Vector search: finds the nearest vectors by comparing all documents that match the filters.
 
 Documents without a vector in the field, or with one of another dimension, are skipped. A distance that is NaN (COSINE
 of a zero vector) sorts last and fails every threshold, as on Google's emulator.
@@ -28,7 +28,7 @@ _MEASURES = (DistanceMeasure.EUCLIDEAN, DistanceMeasure.COSINE, DistanceMeasure.
 
 
 class Neighbor(NamedTuple):
-    """A document with its distance. ``place`` sorts it: the nearest first, equal distances by name."""
+    """A document with its distance. ``place`` is its sort key: nearest first, equal distances by name."""
 
     place: tuple[bool, float, bytes]
     record: Record
@@ -37,7 +37,7 @@ class Neighbor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """A vector search. ``result_field`` is the field that returns the distance, or ""."""
+    """A vector search. ``result_field`` is the field for the distance in the result, or ""."""
 
     field: FieldPath
     vector: tuple[float, ...]
@@ -47,7 +47,7 @@ class Nearest:
     result_field: str
 
     def distance(self, vector: tuple[float, ...]) -> float:
-        """Return the distance of a vector; for DOT_PRODUCT the product, which is larger for nearer vectors."""
+        """Return the distance of a vector; for DOT_PRODUCT, return the product, which is larger for nearer vectors."""
         if self.measure == DistanceMeasure.EUCLIDEAN:
             return math.dist(self.vector, vector)
         product = math.sumprod(self.vector, vector)

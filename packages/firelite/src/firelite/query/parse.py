@@ -51,7 +51,7 @@ _SIMPLE_OPS = {
 _ARRAY_OPS = frozenset({FieldOperator.ARRAY_CONTAINS, FieldOperator.ARRAY_CONTAINS_ANY})
 _LIST_OPS = {FieldOperator.IN: Op.EQUAL, FieldOperator.ARRAY_CONTAINS_ANY: Op.ARRAY_CONTAINS}
 _NO_VALUE = b"\x02"
-"""An operand that equals no value: below the tags of all types."""
+"""An operand that equals no value: it sorts below the tags of all types."""
 _UNARY_OPS = {
     UnaryOperator.IS_NULL: (Op.EQUAL, NULL),
     UnaryOperator.IS_NAN: (Op.EQUAL, _NAN),
@@ -66,7 +66,7 @@ def parse_query(
     """Return the query in normal form. Raises InvalidArgument.
 
     The query is also sorted by the *aggregated* fields, so it returns only documents that have all of them. Raises
-    Unimplemented for a vector search, unless the caller does it (``nearest``) on the query's documents.
+    Unimplemented for a vector search, unless the caller runs it (``nearest``) on the query's documents.
     """
     if message.HasField("find_nearest") and not vector_search:
         raise Unimplemented("firelite implements vector search (StructuredQuery.find_nearest) for RunQuery only.")
@@ -125,7 +125,7 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
         return [(_unary_filter(node.unary_filter),)]
     if kind != "composite_filter":
         raise InvalidArgument("A filter is empty.")
-    # Google's emulator takes repeated filters for one, also of nested composite filters with the same operator.
+    # Google's emulator merges repeated filters, including nested composite filters with the same operator.
     parts = [_normal_form(part) for part in _distinct_filters(node.composite_filter)]
     if node.composite_filter.op == CompositeOperator.OR:
         if not parts:
@@ -142,7 +142,7 @@ def _normal_form(node: FilterPb) -> list[Conjunction]:
 def _distinct_filters(composite: FilterPb) -> list[FilterPb]:
     """Return the filters that an AND or OR combines, without repetitions.
 
-    Equal array-contains of two levels both stay: a query with two of them is refused.
+    Two equal array-contains filters on different levels both remain, since a query with two of them is refused.
     """
     found: dict[tuple[object, int], FilterPb] = {}
     levels = count()
@@ -166,9 +166,9 @@ def _distinct_filters(composite: FilterPb) -> list[FilterPb]:
 
 
 def _identity(part: FilterPb) -> object:
-    """Return what equal filters have in common.
+    """Return a key that is the same for equal filters.
 
-    Lists of alternatives are equal as sets. So are null, NaN and the empty list in array-contains, which finds none.
+    Lists of alternatives are equal as sets. So are null, NaN and the empty list in array-contains, which match nothing.
     """
     leaf = part.field_filter
     if part.WhichOneof("filter_type") != "field_filter" or leaf.op not in (*_LIST_OPS, FieldOperator.ARRAY_CONTAINS):
@@ -199,7 +199,7 @@ def _collect_disjuncts(conjunctions: Iterable[Conjunction]) -> list[Conjunction]
 
 
 def _without_repetitions(conjunction: Conjunction) -> Conjunction:
-    """Return the distinct predicates. Production refuses an equal array-contains of another level, so it stays."""
+    """Return the distinct predicates. An equal array-contains of another level remains, since production refuses it."""
     if len(set(conjunction)) == len(conjunction):
         return conjunction
     contains = [predicate for predicate in conjunction if predicate.op is Op.ARRAY_CONTAINS]
@@ -219,12 +219,15 @@ def _field_filter(message: FilterPb) -> list[Conjunction]:
 
 
 def _comparison(path: FieldPath, op: Op, value: ValuePb) -> Predicate:
-    """Return the predicate of a comparison. Nothing compares with null, and NaN only differs from other values."""
+    """Return the predicate of a comparison.
+
+    No comparison with null is true, and NaN is only unequal to other values.
+    """
     operand = _operand(path, value)
     if operand == _NAN and op is Op.NOT_EQUAL:
         return Predicate(path, Op.NOT_IN, ())
     if operand in (NULL, _NAN):
-        # Only the unary filters find null and NaN.
+        # Only the unary filters match null and NaN.
         return Predicate(path, op if op is Op.ARRAY_CONTAINS else Op.EQUAL, (_NO_VALUE,))
     return Predicate(path, op, (operand,), is_double=value.WhichOneof("value_type") == "double_value")
 
@@ -267,7 +270,7 @@ def _operand(path: FieldPath, value: ValuePb) -> bytes:
 
 
 def _stated_paths(message: StructuredQueryPb, disjuncts: list[Conjunction]) -> set[FieldPath]:
-    """Return the fields by which the query is sorted without aggregations."""
+    """Return the sort fields of the query without aggregations."""
     paths = {predicate.path for disjunct in disjuncts for predicate in disjunct if predicate.op in INEQUALITIES}
     return paths | {parse_field_path(item.field.field_path) for item in message.order_by}
 
@@ -297,7 +300,7 @@ def _orders(
 
 
 def _position(message: CursorPb, orders: tuple[Order, ...], count: int) -> Position:
-    """Return the position of a cursor. *count* is the number of orders that the query states."""
+    """Return the position of a cursor. *count* is the number of orders in the message."""
     if len(message.values) > count:
         raise InvalidArgument("A cursor has more values than the query has orders.")
     parts = [order.component(_operand(order.path, value)) for order, value in zip(orders, message.values, strict=False)]

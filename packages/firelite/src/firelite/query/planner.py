@@ -109,7 +109,7 @@ def _bounds(query: Query, predicates: list[Predicate]) -> tuple[bytes, bytes, li
 
 
 def _range(predicate: Predicate, order: Order) -> tuple[bytes, bytes] | None:
-    """Return the range of the order's component that satisfies the predicate, or None if that is not one range."""
+    """Return the range of the order's component for the predicate, or None if it is not a single range."""
     if predicate.op not in _RANGES:
         return None
     encoded = predicate.operand

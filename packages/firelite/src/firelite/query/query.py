@@ -16,7 +16,7 @@ from firelite.documents.values import NULL, descending, elements, encode
 
 
 class Op(Enum):
-    """The comparisons left after rewriting: IS_NULL and IS_NAN are EQUAL, ``in`` is an OR of them."""
+    """The comparisons left after rewriting: IS_NULL and IS_NAN become EQUAL, ``in`` becomes an OR of EQUAL."""
 
     EQUAL = "=="
     NOT_EQUAL = "!="
@@ -36,7 +36,7 @@ INEQUALITIES = RANGES | {Op.NOT_EQUAL, Op.NOT_IN}
 class Predicate:
     """One comparison of a field with encoded operands (one, except for NOT_IN).
 
-    A double equals the same integer, but counts as another operand where production counts disjunctions.
+    A double equals the same integer, but production counts them as different operands in disjunctions.
     """
 
     path: FieldPath

@@ -7,18 +7,18 @@ from collections.abc import Generator
 from contextlib import closing
 from time import perf_counter
 
-# A get in process waits for about one slice, one over gRPC for a few.
+# An in-process get waits for about one slice, one over gRPC for a few.
 SLICE_SECONDS = 0.002
 # Documents between two points where work may pause: about a third of a millisecond.
 STEP_DOCUMENTS = 32
-# Work on fewer documents is done at once: it takes a few milliseconds, and needs no snapshot to stay consistent.
+# Work on fewer documents is done without pauses: it takes a few milliseconds, and needs no snapshot to be consistent.
 SMALL_DOCUMENTS = 1000
 
 type Steps[T] = Generator[None, None, T]
 
 
 async def pause() -> None:
-    """Let the event loop run what is ready."""
+    """Let the event loop run its ready callbacks."""
     await asyncio.sleep(0)
 
 

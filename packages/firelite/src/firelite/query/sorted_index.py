@@ -1,6 +1,6 @@
 """Sorted in-memory indexes, built by the first query that needs one and updated by every commit.
 
-An index is built in steps. Commits update it from the first step on, so they may come between two steps.
+An index is built in steps. Commits update it from the first step on, so they may run between two steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from firelite.query.planner import IndexHome, Scan, Shape
 from firelite.query.query import EncodedFields
 from firelite.query.slices import STEP_DOCUMENTS
 
-# A program has a few dozen query shapes; one that sorts by every field must not keep an index for each forever.
+# A program has a few dozen query shapes; one that sorts by every field must not accumulate indexes.
 SHAPES_PER_HOME_MAX = 64
 
 
@@ -33,7 +33,7 @@ class OrderedIndex:
             *((path, False) for path in shape.equal),
             *((order.path, order.descending) for order in shape.orders),
         ]
-        # A document's one key, or its keys. A tuple for each of many documents would cause full garbage collections.
+        # A document's single key, or its keys; a tuple for every document would cause full garbage collections.
         self._keys: dict[str, bytes | tuple[bytes, ...]] = {}
         self._entries: Any = SortedDict()  # sort key -> document name; sortedcontainers' types are not generic
 
@@ -51,7 +51,7 @@ class OrderedIndex:
         return tuple(element + key for element in fields.elements(self.shape.contains))
 
     def update(self, name: str, fields: EncodedFields | None) -> None:
-        """Enter a document's new fields; None removes it."""
+        """Enter a document's new fields; None removes the document."""
         new = () if fields is None else self._keys_of(fields)
         stored = self._keys.get(name, ())
         old = (stored,) if isinstance(stored, bytes) else stored
@@ -91,7 +91,7 @@ class OrderedIndex:
 
 
 class IndexBuild:
-    """An index that does not hold all documents yet."""
+    """An index under construction."""
 
     __slots__ = ("_names", "index")
 
@@ -149,7 +149,7 @@ class IndexCatalog:
             del shapes[next(iter(shapes))]
 
     def covering(self, homes: Iterable[IndexHome]) -> list[OrderedIndex]:
-        """Return all indexes of these families: those that must contain a document in them."""
+        """Return all indexes of these families, which must contain every document of the family."""
         indexes = [index for home in homes if home in self._homes for index in self._homes[home].values()]
         if self._builds:
             indexes += [build.index for home in homes for build in self._builds.get(home, {}).values()]

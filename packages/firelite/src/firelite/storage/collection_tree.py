@@ -1,4 +1,4 @@
-"""The tree of collections below documents, including those with only deeper collections in them."""
+"""The tree of collections below documents, including those that have only deeper collections."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def prepare(
 
 
 def _repeat_last_times(names: Sequence[str], results: Sequence[WriteResultPb]) -> None:
-    """Give all writes to one document the update time of the last one, since the commit applies them as one."""
+    """Give all writes to one document the update time of the last one, since the commit applies them together."""
     last = dict(zip(names, results, strict=True))
     for name, result in zip(names, results, strict=True):
         if result is last[name]:
@@ -150,7 +150,7 @@ def _apply(
 
 
 def _check_write_precondition(name: str, write: WritePb, old: Record | None, commit_us: int, *, is_first: bool) -> None:
-    """Check a write's precondition. Later writes to a document repeat the update time that the first one checked."""
+    """Check a write's precondition. Later writes to a document repeat the update time that the first one required."""
     if is_first or not write.current_document.HasField("update_time"):
         check_precondition(name, write.current_document, old, commit_us)
 

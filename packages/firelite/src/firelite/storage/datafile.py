@@ -50,7 +50,7 @@ class Storage(Protocol):
 
 
 class MemoryStorage:
-    """Storage that keeps nothing, for a database in memory."""
+    """Storage for a database in memory: it stores nothing."""
 
     def load(self) -> Iterator[Record]:
         """Return no documents."""

@@ -1,9 +1,9 @@
 """Time-to-live policies: delete documents in the background after the time in their TTL field.
 
-As in production, an expired document stays visible until it is deleted, the deletion is an ordinary one that listeners
-see, and subcollections stay. Values of other types never expire. Production deletes within a day; here a sweep starts
-each hour of the database's clock and reads the documents of all collection groups with a policy, a few at a time.
-No state is kept between sweeps, so a commit costs nothing more.
+As in production, an expired document is visible until it is deleted, listeners see the deletion, and subcollections
+remain. Values of other types never expire. Production deletes within a day; here, a sweep starts each hour of the
+database's clock and reads the documents of all collection groups with a policy, a few at a time. No state is stored
+between sweeps, so commits cost nothing more.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from firelite.documents.protos import Write, WritePb, micros_of
 from firelite.storage.versions import Change, Store
 
 SWEEP_EVERY_SECONDS = 3600
-# A command that opens the file for a moment does not sweep.
+# A command that opens the file briefly does not sweep.
 FIRST_SWEEP_SECONDS = 10
 # About a millisecond of reading, or a few for deletions, then a pause for other work.
 SLICE_DOCUMENTS = 100
@@ -29,7 +29,7 @@ class ExpirySweeper:
     """Deletes the expired documents of a database.
 
     ``policies`` maps collection ids to their TTL field, ``now_us`` returns the database's time, and ``delete`` commits
-    each deletion separately without waiting; one that fails is repeated by the next sweep.
+    each deletion separately without waiting; the next sweep repeats a failed deletion.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ExpirySweeper:
         self._policies = policies
         self._now_us = now_us
         self._delete = delete
-        self._due_us: int | None = None  # of the next sweep; None before the first commit or server
+        self._due_us: int | None = None  # time of the next sweep; None before the first commit or server
         self._unread: Iterator[tuple[str, FieldPath]] = iter(())
         self._timer: asyncio.TimerHandle | None = None
 
@@ -58,7 +58,7 @@ class ExpirySweeper:
             self._plan(FIRST_SWEEP_SECONDS)
 
     def on_commit(self, _: Sequence[Change], commit_us: int) -> None:
-        """Start a sweep that is due by the database's clock, which may run ahead of the event loop's."""
+        """Start a sweep that is due by the database's clock, which may be ahead of the event loop's."""
         if self._due_us is not None and commit_us < self._due_us:
             return
         try:

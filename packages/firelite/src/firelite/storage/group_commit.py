@@ -1,7 +1,7 @@
-"""Group commit: all commits that arrive in one turn of the event loop share one SQLite transaction and one sync.
+"""Group commit: all commits that arrive in one cycle of the event loop share one SQLite transaction and one sync.
 
-A commit is validated at once, against the stored documents plus the group's pending changes (the overlay), and waits.
-At the end of the turn the group is written. The overlay becomes visible only after SQLite's COMMIT. If writing
+A commit is validated immediately, against the stored documents plus the group's pending changes (the overlay), and
+waits. The group is written at the end of the cycle. The overlay becomes visible only after SQLite's COMMIT. If writing
 fails, the overlay is dropped, and every commit of the group fails with the reason.
 """
 
@@ -61,7 +61,7 @@ class CommitGroup:
         return future
 
     def commit_now(self, writes: Sequence[WritePb]) -> Outcome:
-        """Validate and write one commit without an event loop. Raises the error that ``submit``'s future would hold."""
+        """Validate and write one commit without an event loop. Raises the error that ``submit``'s future would have."""
         self.flush()
         staged = self._stage(writes, written_names(writes))
         if isinstance(staged, FireliteError):
@@ -79,7 +79,7 @@ class CommitGroup:
         try:
             failure = self._write()
         except BaseException as error:
-            # A bug: no caller may wait forever, and the owner of the loop must see the error.
+            # A bug: no caller may wait forever, and the owner of the loop must get the error.
             for future, _ in waiting:
                 if not future.done():
                     future.set_exception(error)

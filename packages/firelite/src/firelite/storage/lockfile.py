@@ -1,4 +1,4 @@
-"""One process per data file: an flock on ``<path>.lock``, which also holds the process id and address of the holder.
+"""One process per data file: an flock on ``<path>.lock``, which also has the process id and address of the holder.
 
 The kernel releases the lock when the process ends, for any reason. The JSON in the file is only information.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from firelite.errors import DataFileInUse, Unavailable
 
-# ``read_endpoint`` takes the lock for a few microseconds to test it; a retry gets past that.
+# ``read_endpoint`` holds the lock for a few microseconds as a test; a retry succeeds after that.
 _ATTEMPTS = 3
 _ATTEMPT_SECONDS = 0.01
 
@@ -46,7 +46,7 @@ class FileLock:
         os.ftruncate(self._descriptor, len(content))
 
     def release(self) -> None:
-        """Release the lock. The lock file stays: deleting it would race with a process that just opened it."""
+        """Release the lock. The lock file remains: deleting it would race with a process that just opened it."""
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
@@ -58,7 +58,7 @@ def read_endpoint(path: str | Path) -> str | None:
     except FileNotFoundError:
         return None
     try:
-        # If the lock is free, the content is left over from a dead process.
+        # If the lock is free, the content is from a dead process.
         return None if _try_lock(descriptor) else _read(descriptor).get("endpoint")
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Listings of the past: which collections and missing documents there were at a time. No I/O."""
+"""Listings of the past: collections and missing documents at a past time. No I/O."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Run a query on the state of one time, in steps between which commits may change the store.
+"""Run a query on a snapshot in steps, between which commits may change the store.
 
-The newest version of a document is also its version at the time of the snapshot unless it was committed later. So
-the scan of the current indexes skips later versions, and the documents changed since then, which the history names, are
-evaluated as they were. A document may be found by both; its sort key is the same.
+The newest version of a document is also its version in the snapshot unless it was committed later. The scan of the
+current indexes therefore skips later versions; documents changed since then, listed in the history, are evaluated in
+their old version. A document may be found by both with the same sort key.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Matches(NamedTuple):
 def snapshot_steps(store: Store, query: Query, read_us: int) -> Steps[tuple[list[Record], int]]:
     """Return the query's documents at a time, in order, and the number skipped by the offset.
 
-    Raises FailedPrecondition if the time is too long ago. The history back to it is kept until the last step.
+    Raises FailedPrecondition if the time is too long ago. The history back to that time is preserved until the last
+    step.
     """
     store.check_readable(read_us)
     if query.limit == 0:
@@ -88,7 +89,7 @@ def _add_matches(
 
 
 def _changed_steps(store: Store, query: Query, read_us: int) -> Steps[Matches]:
-    """Return the matches among the documents changed later, as they were, in order."""
+    """Return the matches among the documents changed later, in their old version, in order."""
     pairs: list[tuple[bytes, Record]] = []
     names = (name for name in store.changed_since(read_us) if query.scope.contains(name))
     while chunk := list(islice(names, STEP_DOCUMENTS)):
@@ -103,7 +104,7 @@ def _changed_steps(store: Store, query: Query, read_us: int) -> Steps[Matches]:
 
 
 def _merge_steps(streams: list[Matches], wanted: int | None) -> Steps[list[Record]]:
-    """Return the first documents of sorted streams; one that several streams hold appears once."""
+    """Return the first documents of sorted streams, without duplicates."""
     filled = [stream for stream in streams if stream.places]
     if len(filled) == 1:
         return filled[0].records[:wanted]

@@ -1,6 +1,6 @@
 """All documents in memory: the newest versions, recent older ones, collections and indexes.
 
-Old versions stay readable for a while, so a read-only transaction or a ``read_time`` sees one point in time. The
+Old versions remain readable for a while, so that a read-only transaction or a ``read_time`` gets one point in time. The
 history is bounded in time and in bytes; times before ``horizon_us`` cannot be read.
 """
 
@@ -26,7 +26,7 @@ from firelite.storage.collection_tree import CollectionTree
 
 # A read-write transaction may run for 270 s (see transactions), and so may a concurrent read-only one.
 HISTORY_SECONDS = 300
-# Enough for thousands of versions of ordinary documents; bounds a program that rewrites large ones in a loop.
+# Enough for thousands of versions of ordinary documents; limits a program that rewrites large ones in a loop.
 HISTORY_MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -53,7 +53,7 @@ class Store:
         self._groups: dict[tuple[str, str], dict[str, None]] = {}
         self._history: deque[tuple[Record, int]] = deque()  # new version, size of the old one in bytes
         self._history_bytes = 0
-        self._pins: list[int] = []  # times being read; the history back to the earliest is kept
+        self._pins: list[int] = []  # times being read; the history back to the earliest is preserved
 
     def get(self, name: str) -> Record | None:
         """Return the current document, or None."""
@@ -69,13 +69,13 @@ class Store:
         return record if record is not None and record.exists else None
 
     def check_readable(self, read_us: int) -> None:
-        """Raise FailedPrecondition if the time is before the kept history."""
+        """Raise FailedPrecondition if the time is before the available history."""
         if read_us < self.horizon_us:
             raise FailedPrecondition("The requested read_time is too old: firelite no longer keeps that version.")
 
     @contextmanager
     def pin(self, read_us: int) -> Generator[None]:
-        """Keep the history back to this time as long as the block runs."""
+        """Preserve the history back to this time while the block runs."""
         self._pins.append(read_us)
         try:
             yield
@@ -186,7 +186,7 @@ class Store:
         return self._collect(query, plan(query))
 
     def run_small(self, query: Query) -> tuple[list[Record], int] | None:
-        """Return the same as ``run``, or None if that would take long because of many documents."""
+        """Return the same as ``run``, or None if many documents would make it slow."""
         scans = plan(query)
         return self._collect(query, scans) if all(self._is_small(query, scan) for scan in scans) else None
 
@@ -201,7 +201,7 @@ class Store:
         return list(islice(records, query.limit) if query.limit is not None else records), skipped
 
     def _is_small(self, query: Query, scan: Scan) -> bool:
-        """Return True if the scan reads few documents and its index exists or has few."""
+        """Return True if the scan reads few documents, and its index exists or would have few entries."""
         index = self.indexes.find(index_home(query.scope), scan.shape)
         if index is None:
             return self._has_at_most(SMALL_DOCUMENTS, query.scope)
@@ -266,7 +266,7 @@ class Store:
         return index
 
     def index_steps(self, scope: Scope, shape: Shape) -> Steps[None]:
-        """Build an index unless it exists. Others may do steps of the same index in between."""
+        """Build an index unless it exists. Other callers may run steps of the same index in between."""
         home = index_home(scope)
         while self.indexes.find(home, shape) is None:
             self.indexes.build(home, shape, self._names_of(scope), self.get)
@@ -278,7 +278,7 @@ class Store:
             yield from self.index_steps(query.scope, scan.shape)
 
     def _names_of(self, scope: Scope) -> Iterator[str]:
-        """Yield the documents of the scope's index family; collections that are new meanwhile are left out."""
+        """Yield the documents of the scope's index family, without collections that are created meanwhile."""
         for path in self._home_collections(scope):
             yield from self.names_in(path)
 
@@ -291,5 +291,5 @@ def homes_of(collection: str) -> tuple[IndexHome, ...]:
 
 
 def _weight(old: Record | None) -> int:
-    # The history keeps the replaced version alive; 200 bytes account for the objects around it.
+    # The history keeps the replaced version alive; 200 bytes account for the surrounding objects.
     return 200 + (len(old.data) if old is not None and old.data is not None else 0)

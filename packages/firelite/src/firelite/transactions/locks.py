@@ -1,8 +1,8 @@
 """Document locks: shared for transactional reads, exclusive for writes, first come, first served.
 
-Readers share a document; a writer waits until it is alone. A request after a waiting writer waits behind it, unless
-its owner already holds the document: then it goes first, since all others wait for it. In a deadlock, the transaction
-whose first read was last is the victim and gets ABORTED.
+Readers share a document; a writer waits until it is alone. A request after a waiting writer waits behind it, unless its
+owner already holds the document: then it precedes all others, which wait for that owner anyway. In a deadlock, the
+transaction with the latest first read is the victim and gets ABORTED.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LockTable:
         return not self._holders and not self._waiting
 
     def try_acquire(self, owner: Owner, names: Iterable[str], *, exclusive: bool) -> bool:
-        """Take all the locks if that needs no waiting; otherwise take none and return False."""
+        """Take all the locks if that is possible without waiting; otherwise take none and return False."""
         wanted = frozenset(names)
         if self._blockers(owner, wanted, exclusive, self._waiting):
             return False

@@ -2,14 +2,15 @@
 
 A read-write transaction takes a shared lock on every document it reads, including missing ones and query results, so
 its reads are still valid when it commits. Documents that would newly match one of its queries are not locked; instead
-the queries run again at commit, and a different result is ABORTED. This is as strict, and inserts into a busy
+the queries run again at commit, and a different result is ABORTED. This is equally strict, but inserts into a busy
 collection need not wait for every transaction that has queried it.
 
-A transaction that retries an aborted one keeps its age and locks its reads exclusively: the conflict is known by then,
-and shared locks would only lose again.
+A transaction that retries an aborted one inherits its age and locks its reads exclusively: the conflict is known by
+then, and shared locks would only lose again.
 
 A transaction that is aborted while it reads continues to read at the time of the abort. Its locks kept its reads valid
-until then, so all its reads are one snapshot. Commit returns ABORTED, because official clients retry only there.
+until then, so all its reads are one snapshot. Commit returns ABORTED, because official clients retry only after a
+failed commit.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from firelite.transactions.locks import LockTable, Owner
 IDLE_SECONDS = 60.0
 TOTAL_SECONDS = 270.0
 
-_ID = struct.Struct(">QQ")  # age, serial: a retry names its predecessor by this id and so inherits its age
+_ID = struct.Struct(">QQ")  # age, serial: a retry passes this id of its predecessor and so inherits its age
 
 # Number of aborted transactions remembered; a client retries within about a second.
 _ENDED_MAX = 1024
@@ -57,7 +58,7 @@ class Transaction:
         default_factory=list[tuple[Callable[[], Fingerprint], Fingerprint]]
     )
     has_read: bool = False
-    lost: tuple[str, int] | None = None  # reason of the abort, and the time to read at since then
+    lost: tuple[str, int] | None = None  # reason of the abort, and the time at which reads continue
     timer: asyncio.TimerHandle | None = None
 
     @property
@@ -81,7 +82,10 @@ class TransactionTable:
         self._ages = count(1)
 
     def begin(self, *, read_us: int | None, retry_of: bytes = b"") -> Transaction:
-        """Open a transaction. ``read_us`` makes it read-only; with ``retry_of`` it inherits an aborted one's age."""
+        """Open a transaction.
+
+        ``read_us`` makes it read-only; with ``retry_of`` it inherits the age of an aborted one.
+        """
         loop = asyncio.get_running_loop()
         age = self._age_of(retry_of) if retry_of else next(self._ages)
         transaction_id = _ID.pack(age, next(self._serials))
@@ -112,10 +116,10 @@ class TransactionTable:
     async def lock_reads(self, transaction: Transaction, names: list[str]) -> bool:
         """Lock the documents that the transaction reads. Returns True after a wait: its results may be stale then.
 
-        A transaction that is aborted meanwhile gets a ``snapshot_us`` to read at.
+        A transaction that is aborted meanwhile gets a ``snapshot_us`` for its reads.
         """
         if not transaction.has_read and not transaction.retried:
-            transaction.owner.age = next(self._ages)  # the first reader wins, not the first to begin
+            transaction.owner.age = next(self._ages)  # the age starts with the first read, not with the begin
         transaction.has_read = True
         if self._locks.try_acquire(transaction.owner, names, exclusive=transaction.retried):
             return False

@@ -99,7 +99,7 @@ def _parse(stream: TextIO) -> Iterator[WritePb]:
 
 
 def reset(db: Database, collection: str | None = None) -> int:
-    """Delete every document, or those of one collection (a full path) with all below them. Returns the number.
+    """Delete every document, or those of one collection (a full path) and everything below them. Returns the number.
 
     Raises FailedPrecondition while transactions are open.
     """

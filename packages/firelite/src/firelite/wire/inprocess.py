@@ -94,7 +94,7 @@ class _BlockingApi:
         self._service = service
 
     def batch_write(self, request: dict[str, Any], **_: Any) -> Any:
-        """Run BatchWrite at once, without waiting: a locked document is ABORTED, which BulkWriter retries."""
+        """Run BatchWrite immediately, without waiting: a locked document is ABORTED, which BulkWriter retries."""
         message = firestore.BatchWriteRequest.pb(firestore.BatchWriteRequest(request))
         try:
             return firestore.BatchWriteResponse.wrap(self._service.batch_write_now(message))

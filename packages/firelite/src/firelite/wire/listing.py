@@ -35,7 +35,7 @@ PAGE_MAX = 1000
 async def write_each(database: Database, writes: Sequence[WritePb]) -> list[Outcome | FireliteError]:
     """Apply each write separately. They share a commit group, and so one sync.
 
-    Raises InvalidArgument if two writes touch one document: their order would be undefined.
+    Raises InvalidArgument if two writes change the same document, since their order would be undefined.
     """
     check_distinct(writes)
 
@@ -49,7 +49,7 @@ async def write_each(database: Database, writes: Sequence[WritePb]) -> list[Outc
 
 
 def check_distinct(writes: Sequence[WritePb]) -> None:
-    """Raise InvalidArgument if two writes touch one document."""
+    """Raise InvalidArgument if two writes change the same document."""
     names = written_names(writes)
     if len(set(names)) != len(names):
         raise InvalidArgument("A BatchWrite cannot write to the same document more than once.")
@@ -58,8 +58,8 @@ def check_distinct(writes: Sequence[WritePb]) -> None:
 def page[T](entries: Sequence[tuple[bytes, T]], size: int, token: str) -> tuple[list[T], str]:
     """Return one page of sorted entries, and the token of the next page ("" at the end).
 
-    A token is the sort key of the last entry returned, so deleting a page's entries moves no other entry past
-    the next page. Raises InvalidArgument for a foreign token.
+    A token is the sort key of the last returned entry, so that deleting the entries of a page does not shift the next
+    page. Raises InvalidArgument for a foreign token.
     """
     try:
         last = base64.b64decode(token, altchars=b"-_", validate=True)
@@ -114,7 +114,7 @@ def _listing_query(request: MessagePb) -> Query:
 
 
 def partition(query: Query, records: Sequence[Record], request: MessagePb) -> tuple[list[CursorPb], str]:
-    """Return cursors between ``partition_count + 1`` parts of the query's documents, fewer for few documents."""
+    """Return cursors between ``partition_count + 1`` parts of the query's documents, or fewer for few documents."""
     if query.orders != (Order(NAME),) or query.disjuncts != ((),) or query.bounded:
         raise InvalidArgument("PartitionQuery needs a query ordered by __name__ only, without filters or limits.")
     if request.partition_count < 1:

@@ -32,7 +32,7 @@ class RunningQuery:
         database.check_query(self.query, search=None if self.search is None else self.search.field)
 
     def plan(self) -> MessagePb:
-        """Return the response of an explained query that does not run."""
+        """Return the response to a query that is explained but not run."""
         return RunQueryResponse(explain_metrics=explain(self.query, self.search))
 
     async def responses(self, consistency: Consistency, opened: Transaction | None) -> AsyncGenerator[MessagePb]:
@@ -75,7 +75,7 @@ def _add_document(response: MessagePb, item: Record | Neighbor, query: Query, se
 
 
 def _with_distance(item: Neighbor, query: Query, search: Nearest) -> DocumentPb:
-    """Return the document with its distance. A selection of fields must name the distance's field to get it."""
+    """Return the document with its distance. With a selection of fields, the distance's field must be selected too."""
     document = Document.FromString(item.record.data or b"")
     if search.result_field:
         document.fields[search.result_field].double_value = item.distance

@@ -24,9 +24,9 @@ from firelite.wire.service import Service
 
 # A document may have 1 MiB and a request 10 MiB; a stream sends one document per message.
 MESSAGE_MAX_BYTES = 16 * 1024 * 1024
-# Below any client's keepalive (the official ones use 30 s and more).
+# Below the keepalive of any client (the official ones use 30 s and more).
 PING_INTERVAL_MIN_MILLISECONDS = 5_000
-# How long a stop waits for calls to finish; listeners never finish by themselves.
+# Time that a stop waits for calls to finish; listeners never finish by themselves.
 STOP_GRACE_SECONDS = 0.2
 
 _STATUS = {status.name: status for status in grpc.StatusCode}
@@ -66,7 +66,7 @@ class Server:
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", MESSAGE_MAX_BYTES),
             ("grpc.max_send_message_length", MESSAGE_MAX_BYTES),
-            # Clients that listen ping a silent connection; by default, gRPC would close the connection for that.
+            # Listening clients ping a silent connection; by default, gRPC would close the connection for that.
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_recv_ping_interval_without_data_ms", PING_INTERVAL_MIN_MILLISECONDS),
             ("grpc.http2.max_ping_strikes", 0),
@@ -77,7 +77,7 @@ class Server:
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("google.firestore.v1.Firestore", handlers),)
         )
-        mask = os.umask(0o177) if self.path is not None else None  # the socket is never open to others
+        mask = os.umask(0o177) if self.path is not None else None  # the socket is never accessible to others
         try:
             port = server.add_insecure_port(self.endpoint)
         except RuntimeError as error:
@@ -167,7 +167,7 @@ def _handler(service: Service, method: Method, token: str) -> Any:
     implementation = getattr(service, method.attribute)
     messages = {
         "response_serializer": method.response.pb().SerializeToString
-    }  # gRPC calls a malformed request INTERNAL
+    }  # gRPC would report a malformed request as INTERNAL
     parse, empty = partial(_parse, method.request.pb()), method.response.pb()
 
     async def unary(request: Any, context: Any) -> Any:

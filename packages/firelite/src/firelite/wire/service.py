@@ -1,4 +1,4 @@
-"""The Firestore RPCs over protobuf messages, without a transport: ``server`` and ``inprocess`` provide one.
+"""The Firestore RPCs over protobuf messages; ``server`` and ``inprocess`` provide the transport.
 
 Every method takes the request message, returns the response message (or an async iterator of them), and raises
 FireliteError.
@@ -56,8 +56,8 @@ from firelite.wire import listing
 from firelite.wire.queries import RunningQuery
 
 AUTO_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-ENTRIES_PER_READ = 1000  # an aggregation is billed one read for as many index entries
-AUTO_ID_LENGTH = 20  # what all official clients use
+ENTRIES_PER_READ = 1000  # one billed read of an aggregation covers this many index entries
+AUTO_ID_LENGTH = 20  # the default of all official clients
 
 
 class Service:
@@ -219,7 +219,7 @@ class Service:
         return await self._write_one(write, request)
 
     async def update_document(self, request: MessagePb) -> DocumentPb:
-        """UpdateDocument: with a mask, change the fields it names; without one, replace the document."""
+        """UpdateDocument: with a mask, change only its fields; without a mask, replace the document."""
         write = Write()
         write.update.CopyFrom(request.document)
         if request.HasField("update_mask"):

@@ -1,1 +1,1 @@
-"""Hand-written tasks: completed and adopted in place, or set aside; the key index finds duplicates."""
+"""Hand-written tasks: completed and adopted in place, or set aside; the key index detects duplicates."""

@@ -1,7 +1,7 @@
-"""Adopt a hand-written task: complete it in place, and tie it to its dependencies or to the task that it repeats.
+"""Adopt a hand-written task: complete it in place, and link it to its dependencies or to the task that it repeats.
 
-The document that a person wrote is the task: its id stays, and every later change is written to it. A small document
-in ``agent_task_keys`` holds the id of the task that does the work of one session, role, objective and context.
+The document that a person wrote is the task: it keeps its id, and all later changes are written to it. A small document
+in ``agent_task_keys`` has the id of the task that owns the work of one session, role, objective and context.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from fireswarm.swarm.board.by_hand.keys import Owner, does_work, read_owner
 from fireswarm.swarm.board.state import unleased_fields
 
 MAX_CYCLE_READS = 200
-"""Tasks that are read to find a cycle through a hand-written dependency."""
+"""Maximum number of tasks read to detect a cycle through a hand-written dependency."""
 
 TYPED = ("priority", "deadline", "max_attempts", "created_at", "not_before")
-"""Fields whose stored type matters to a query; a number or time that was written as text is converted."""
+"""Fields whose stored type matters to a query; a number or time stored as text is converted."""
 
 
 async def adopt(store: Store, task: Task, snapshot: Snapshot) -> None:
     """Complete the document and register it with its dependencies, in one commit; a conflict leaves it for later.
 
-    Raises InvalidInput for a dependency that does not exist or leads back to the task.
+    Raises InvalidInput for a dependency that does not exist or forms a cycle with the task.
     """
     fields = _missing_fields(task, snapshot) | {"open": True}
     state, writes = await _dependencies(store, task)
-    if not writes:  # nothing to wait for: it does its work, or waits for the task that does the same
+    if not writes:  # no dependency: it does its work, or waits for the task with the same work
         key = idempotency_key(task.objective, task.context, task.fresh_key)
         key_id = task_id_for(task.session_hash, key, task.assigned_to)
         fields |= {"idempotency_key": key, "key_id": key_id}
@@ -46,7 +46,7 @@ async def adopt(store: Store, task: Task, snapshot: Snapshot) -> None:
 
 
 def _missing_fields(task: Task, snapshot: Snapshot) -> dict[str, Any]:
-    """Return the fields that the document lacks or has in another type."""
+    """Return the fields that the document lacks or stores in another type."""
     data: Mapping[str, Any] = snapshot.data or {}
     fields: dict[str, Any] = {"task_id": task.task_id, "session_hash": task.session_hash, "updated_at": SERVER_TIME}
     if data.get("task_id") != snapshot.id or data.get("trace") is None:
@@ -67,7 +67,7 @@ async def _dependencies(store: Store, task: Task) -> tuple[dict[str, Any], list[
         try:
             parent = parse_task_snapshot(parent_snapshot)
         except InvalidInput:
-            unmet.append((parent_snapshot, None))  # it waits until a person has corrected it
+            unmet.append((parent_snapshot, None))  # it waits until a person has corrected the dependency
             continue
         if parent.session_hash != task.session_hash:
             other = parent.session_hash

@@ -1,4 +1,4 @@
-"""The key index: which task does the work of one session, role, objective and context."""
+"""The key index: which task owns the work of one session, role, objective and context."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fireswarm.storage.documents.read import parse_task_snapshot
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The document of a key, and the task that does its work; ``task`` is None if there is none."""
+    """The document of a key, and the task that owns its work; ``task`` is None if there is none."""
 
     key: Snapshot
     snapshot: Snapshot
@@ -23,7 +23,7 @@ class Owner:
     fault: InvalidInput | None = None
 
     def take_over(self, key_id: str, task: Task) -> Write:
-        """Return the write that names *task* in the key's document, if that is unchanged."""
+        """Return the write that sets *task* as the owner in the key's document; fails if the document has changed."""
         if self.key.data is None:
             return create_key(key_id, task)
         return Update(key_path(key_id), _fields(task), self.key.update_time)
@@ -35,10 +35,10 @@ def create_key(key_id: str, task: Task) -> Create:
 
 
 async def read_owner(store: Store, key_id: str, session: str) -> Owner:
-    """Read which task does the work of a key, in a session.
+    """Read which task of a session owns the work of a key.
 
-    A submitted task has the key's id; a hand-written one is named by the key's document. A task that was deleted, or
-    cannot be read, does no work.
+    The id of a submitted task is the key; for a hand-written task, the key's document has the id. A deleted or
+    unreadable task owns no work.
     """
     key, submitted = await store.get_many([key_path(key_id), task_path(key_id)])
     named = (key.data or {}).get("task_id")
@@ -49,11 +49,11 @@ async def read_owner(store: Store, key_id: str, session: str) -> Owner:
         task = parse_task_snapshot(snapshot)
     except InvalidInput as fault:
         return Owner(key, snapshot, None, None if snapshot.data is None else fault)
-    if snapshot.id == key_id:  # its role or objective may have been edited since
+    if snapshot.id == key_id:  # its role or objective may have been edited after that
         if task.session_hash == session:
             return Owner(key, snapshot, task)
         return Owner(key, snapshot, None, InvalidInput(f"{snapshot.path} is of session {task.session_hash!r}"))
-    # A key that was written by hand may name any task: only a task of the same session and role counts.
+    # A hand-written key may name any task, but only a task of the same session and role is used.
     own = task_id_for(task.session_hash, task.idempotency_key, task.assigned_to) == key_id
     return Owner(key, snapshot, task if own else None)
 
@@ -68,7 +68,7 @@ def _fields(task: Task) -> dict[str, Any]:
 
 
 def does_work(owner: Owner, task: Task) -> bool:
-    """Return True if another task does the work of *task*; a canceled one does not."""
+    """Return True if another task owns the work of *task*; a canceled one does not."""
     return (
         owner.task is not None and owner.task.task_id != task.task_id and owner.task.status is not TaskStatus.CANCELED
     )

@@ -1,4 +1,4 @@
-"""Set aside a task document that cannot be worked on: blocked in place, with the field and the fix in its summary."""
+"""Set aside an unusable task document: block it in place, with the field and the fix in its summary."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ _log = logging.getLogger(__name__)
 
 
 async def work_on_document[T](board: BoardContext, snapshot: Snapshot, work: Callable[[], Awaitable[T]]) -> T | None:
-    """Work on one document; an error that its content causes sets it aside, so that it stops no other.
+    """Work on one document; if its content causes an error, set it aside, so that it does not stop other tasks.
 
     Returns None after a conflict and for a document that was set aside. Raises a StoreError that is not about the
-    document: the store could not be reached, is full, or lacks an index.
+    document: the store is unreachable or full, or lacks an index.
     """
     try:
         return await work()
-    except Exception as error:  # a document may hold anything; one that breaks the code is set aside like any other
+    except Exception as error:  # a document may have any content; one that causes an unexpected error is set aside too
         await handle_error(board, snapshot, error)
     return None
 
 
 async def handle_error(board: BoardContext, snapshot: Snapshot, error: Exception) -> None:
-    """Set the document aside whose handling failed; nothing after a conflict. Raises a StoreError about the store."""
+    """Set aside the document whose handling failed; does nothing after a conflict.
+
+    Raises a StoreError about the store.
+    """
     if isinstance(error, Conflict):
         return
     if isinstance(error, StoreError) and not isinstance(error, StoreRejected):

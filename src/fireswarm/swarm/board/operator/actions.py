@@ -44,7 +44,7 @@ async def load(store: Store, task_id: str) -> tuple[Task, Any]:
     """Read a task and its version. Raises NotFound, with a hint, for an unknown id."""
     snapshot = await store.get(task_path(task_id))
     if snapshot.data is None:
-        raise NotFound(f"there is no task {task_id}: `swarm tasks` lists what there is")
+        raise NotFound(f"there is no task {task_id}: `swarm tasks` lists the tasks")
     return parse_task_snapshot(snapshot), snapshot.update_time
 
 
@@ -55,7 +55,7 @@ async def _change(
     fields: Callable[[Task], Mapping[str, Any]],
     also: Callable[[Task], Awaitable[Sequence[Write]]],
 ) -> Task:
-    """Compute *fields* and commit them with *also*, again after each conflict. Returns the changed task."""
+    """Compute *fields* and commit them with *also*; repeats this after a conflict. Returns the changed task."""
     for _ in range(rules.settle_attempts):
         task, version = await load(store, task_id)
         change = {**fields(task), "updated_at": SERVER_TIME}
@@ -97,7 +97,7 @@ async def _cancel_one(board: BoardContext, task_id: str, reason: str, *, named: 
         task, version = await load(board.store, task_id)
         if task.status.terminal:
             if named:
-                raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
+                raise TerminalTask(f"task {task_id} is {task.status.value} and cannot change any more")
             return None
         try:
             await end_task(board, task, version, TaskStatus.CANCELED, f"canceled: {reason}")
@@ -108,7 +108,7 @@ async def _cancel_one(board: BoardContext, task_id: str, reason: str, *, named: 
 
 
 async def end_task(board: BoardContext, task: Task, version: Any, status: TaskStatus, summary: str) -> None:
-    """End *task* from outside, in one commit with its dependents, its run and a message to the holder of its lease.
+    """End *task* from outside, in one commit with its dependents, its run and a message to its lease holder.
 
     Raises Conflict if the task changed.
     """
@@ -141,8 +141,8 @@ async def retry(
 ) -> Task:
     """Queue a blocked task again with all its attempts. A deadline in the past is removed.
 
-    *redo* and *skip* name steps that the task gave up on: run again, or taken as done. *turns* are added to those of
-    its model. Raises InvalidInput for a step that is not one of these, and for an uncertain one without a decision.
+    *redo* and *skip* name steps that the task gave up on: to run again, or to treat as done. *turns* are additional
+    decisions of its model. Raises InvalidInput for other steps, and for an uncertain step without a decision.
     """
     store, clock, rules = board.store, board.clock, board.rules
 
@@ -150,7 +150,7 @@ async def retry(
         """Return the fields that queue the task. Raises TerminalTask or InvalidInput if it cannot be retried."""
         if task.status.terminal:
             raise TerminalTask(
-                f"task {task_id} is {task.status.value} and never changes again: submit it again with --again WORD"
+                f"task {task_id} is {task.status.value} and cannot change any more: submit it again with --again WORD"
             )
         if task.status is not TaskStatus.BLOCKED or task.status_reason not in RETRYABLE:
             state = task.status_reason.value if task.status_reason else task.status.value
@@ -174,8 +174,8 @@ def _decision_fields(task: Task, redo: Sequence[str], skip: Sequence[str]) -> di
             raise InvalidInput(f"task {task.task_id} did not give up on a step {name!r}; it gave up on: {listed}")
     if task.uncertain_step and task.uncertain_step not in (*redo, *skip):
         raise InvalidInput(
-            f"step {task.uncertain_step!r} may have taken effect: give --redo '{task.uncertain_step}' to run it again, "
-            f"or --skip '{task.uncertain_step}' to take it as done"
+            f"step {task.uncertain_step!r} may have taken effect: give --redo '{task.uncertain_step}' to run it "
+            f"again, or --skip '{task.uncertain_step}' to treat it as done"
         )
     decisions = {name: StepDecision.REDO.value for name in (*task.redo_steps, *redo)}
     decisions |= {name: StepDecision.SKIP.value for name in skip}
@@ -199,10 +199,10 @@ async def answer(
     def fields(task: Task) -> dict[str, Any]:
         accept(task)
         if task.status.terminal:
-            raise TerminalTask(f"task {task_id} is {task.status.value} and never changes again")
+            raise TerminalTask(f"task {task_id} is {task.status.value} and cannot change any more")
         answers.check_open(task, given)
         if task.status_reason not in (StatusReason.INPUT_REQUIRED, StatusReason.APPROVAL_REQUIRED):
-            raise InvalidInput(f"task {task_id} asks for nothing: it is {task.status.value}")
+            raise InvalidInput(f"task {task_id} asks no question: it is {task.status.value}")
         merged = answers.merge_answers(task, given)
         return queued_fields(task, "answered, waits for an agent") | merged | {"questions": []}
 

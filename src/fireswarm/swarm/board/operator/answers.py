@@ -1,4 +1,4 @@
-"""Validate answers to a task's questions, whether they come by command, by message or by hand."""
+"""Validate answers to a task's questions, given by command, by message or by hand."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def ask_fields(task: Task, turn: int, questions: Sequence[Question]) -> dict[str, Any]:
     """Return the fields by which *task* asks *questions* at the end of *turn*.
 
-    Each question gets its own id, and earlier answers to the same name or step are removed: an answer counts for
-    one question only.
+    Each question gets a new id, and earlier answers to the same name or step are removed: an answer is valid for one
+    question only.
     """
     asked = [question.model_copy(update={"id": f"{turn}-{number}"}) for number, question in enumerate(questions, 1)]
     fields: dict[str, Any] = {"questions": [plain(question) for question in asked]}
@@ -46,8 +46,8 @@ def check_open(task: Task, given: Mapping[str, Any]) -> None:
     stale = [key for key in given if QUESTION_ID.fullmatch(key) and key not in {item.id for item in task.questions}]
     if stale:
         raise StaleAnswer(
-            f"question {', '.join(stale)} of task {task.task_id} is not open: it was answered, or the task went on. "
-            f"{describe_open(task)}"
+            f"question {', '.join(stale)} of task {task.task_id} is not open: it was answered, or the task has "
+            f"continued. {describe_open(task)}"
         )
 
 
@@ -57,7 +57,8 @@ def check_by_id(task: Task, given: Mapping[str, Any]) -> None:
     names = [key for key in given if key not in {question.key for question in task.questions}]
     if names:
         raise InvalidInput(
-            f"answers need the id of their question, and {', '.join(names)} is not one. {describe_open(task)}"
+            f"answers need the id of their question, and {', '.join(names)} is not the id of an open one. "
+            f"{describe_open(task)}"
         )
 
 
@@ -70,15 +71,15 @@ def describe_open(task: Task) -> str:
 def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields ``answers`` and ``answered`` of *task* with the answers *given*, by question name or id.
 
-    Raises StaleAnswer for the id of a question that is not open, and InvalidInput with every answer that is missing,
-    mistyped, given twice, or was not asked for.
+    Raises StaleAnswer for the id of a question that is not open, and InvalidInput with all answers that are missing,
+    mistyped, given twice, or unexpected.
     """
     check_open(task, given)
     ids = {question.key: question.name for question in task.questions}
     named = [ids.get(key, key) for key in given]
     answers = {**task.answers, **dict(zip(named, given.values(), strict=True))}
     known = set(ids.values())
-    faults = [f"{name} was not asked for" for name in named if known and name not in known]
+    faults = [f"{name} is not an open question" for name in named if known and name not in known]
     faults += [f"{name} is answered twice" for name in known if named.count(name) > 1]
     faults += [told for question in task.questions if (told := _fault(question, answers))]
     if faults:
@@ -95,7 +96,7 @@ def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_reason(question: Question) -> bool:
-    """Return True for the reason that belongs to an approval: only the approved step gets it, no later question."""
+    """Return True for the reason of an approval: it goes only to the approved step, not to later questions."""
     return question.name == REASON and question.step.startswith(f"{APPROVE}/")
 
 

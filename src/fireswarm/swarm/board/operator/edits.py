@@ -1,4 +1,4 @@
-"""Finish what a person began by setting the status of a task to canceled or done in the Firebase console."""
+"""Complete a change by a person who set the status of a task to canceled or done in the Firebase console."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ SUMMARIES = {TaskStatus.CANCELED: "canceled by hand", TaskStatus.DONE: "set to d
 
 
 async def settle_edited(board: BoardContext, snapshot: Snapshot) -> bool:
-    """End a task as its hand-written status says: one commit updates dependents, run and holder.
+    """End a task with its hand-written status: one commit updates dependents, run and holder.
 
-    Returns False if its end is settled already. Raises Conflict if the document changed.
+    Returns False if the end is settled already. Raises Conflict if the document changed.
     """
     task = parse_task_snapshot(snapshot)
     if not task.open or task.status not in SUMMARIES:

@@ -1,4 +1,4 @@
-"""Explain why a task does not move and how to move it."""
+"""Explain why a task is stuck and how to continue it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fireswarm.swarm.board.rules import BoardContext
 
 MAX_NAMED = 8
 MAX_STUCK = 3
-"""Number of awaited tasks that an explanation names, and of blocked ones that it quotes."""
+"""Maximum number of awaited tasks that an explanation names, and of blocked ones that it quotes."""
 
 
 async def explain(board: BoardContext, task: Task, known: Mapping[str, Task] | None = None) -> str:
-    """Return one or two sentences: what the task waits for and how to move it.
+    """Return one or two sentences: what the task waits for and how to continue it.
 
     Reads the task's relatives, unless they are *known*.
     """
@@ -35,14 +35,14 @@ async def relatives(board: BoardContext, task: Task) -> dict[str, Task]:
 def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) -> str:
     """Return what the task waits for, given the task and its relatives."""
     if task.status.terminal:
-        return f"It is {task.status.value} and never changes again."
+        return f"It is {task.status.value} and cannot change any more."
     if task.status is TaskStatus.QUEUED:
         return f"It waits for a {task.assigned_to} agent: `swarm agents` shows whether one runs."
     if task.status is TaskStatus.IN_PROGRESS and task.lease is not None:
         left = (task.lease.expires_at - now).total_seconds()
         if left < 0:
-            return f"Its holder's lease ran out {-left:.0f} s ago: any {task.assigned_to} agent takes it over."
-        return f"{task.lease.owner_agent_id} works on it; its lease lasts {left:.0f} s more without renewal."
+            return f"Its holder's lease expired {-left:.0f} s ago: any {task.assigned_to} agent can take it over."
+        return f"{task.lease.owner_agent_id} works on it; its lease expires in {left:.0f} s unless renewed."
     return _reason_for_block(task, relatives)
 
 
@@ -56,8 +56,8 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
             return _asks(task)
         case StatusReason.RETRY_BACKOFF | StatusReason.PAUSED:
             if task.not_before is None:
-                return f"It rests: {task.summary} `swarm retry {name}` lets it go on."
-            return f"It is tried again at {task.not_before.isoformat()}; `swarm retry {name}` does so now."
+                return f"It is paused: {task.summary} `swarm retry {name}` continues it."
+            return f"It will be retried at {task.not_before.isoformat()}; `swarm retry {name}` retries it now."
         case (
             StatusReason.DEAD_LETTER
             | StatusReason.ESCALATED

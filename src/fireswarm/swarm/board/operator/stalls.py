@@ -1,4 +1,4 @@
-"""Find tasks that no worker will ever touch: set aside, unreadable, or with an unknown status or role."""
+"""Find tasks that no worker will ever process: set aside, unreadable, or with an unknown status or role."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATUSES = frozenset(TaskStatus)
 
 
 class Stall(NamedTuple):
-    """A task that does not move by itself, and what would move it."""
+    """A task that is stuck, and how to continue it."""
 
     path: str
     reason: str
@@ -41,7 +41,7 @@ def _stalls(snapshots: Iterable[Snapshot], board: BoardContext) -> Iterable[Stal
 
 
 def _reason(snapshot: Snapshot, data: Any, board: BoardContext) -> str:
-    """Return why the task does not move and what to do, or an empty string."""
+    """Return why the task is stuck and what to do, or an empty string."""
     if is_set_aside(data) and str(data.get("summary")).startswith("set aside"):
         return str(data["summary"])
     if "status" not in data:
@@ -53,7 +53,7 @@ def _reason(snapshot: Snapshot, data: Any, board: BoardContext) -> str:
     if "assigned_to" not in data:
         return f"it has no assigned_to: set it to one of {', '.join(sorted(board.roles))}"
     if data["assigned_to"] not in board.roles:
-        return f"no role of this swarm is called {data['assigned_to']!r}: set assigned_to, or add roles/NAME/ROLE.md"
+        return f"no role of this swarm has the name {data['assigned_to']!r}: set assigned_to, or add roles/NAME/ROLE.md"
     try:
         task = parse_task_snapshot(snapshot)
     except InvalidInput as error:

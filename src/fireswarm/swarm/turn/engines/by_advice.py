@@ -31,7 +31,7 @@ MAX_QUESTIONS = 3
 """Maximum number of questions one step may ask its advisor."""
 
 ANSWER = "advice"
-"""Name of the question that a person answers instead of the advisor."""
+"""Name of the question that a person answers in place of the advisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class AdviceEngine:
         return await run_journaled(turn, self.skill, execute, because=self.because)
 
     async def _run_step(self, turn: Turn, request: SkillRequest) -> SkillResult:
-        """Run the step's code, and again with each piece of advice, until it asks for no more."""
+        """Run the step's code, and again after each piece of advice, until it requests no more."""
         step = self.skill.name
         request = request.model_copy(update={"limits": turn.swarm.settings.backbone})
         while True:
@@ -68,7 +68,7 @@ class AdviceEngine:
 
 
 async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: Turn) -> Advice | SkillResult:
-    """Return the advice, or a result with the question for a person if no model can be asked."""
+    """Return the advice, or a result with the question for a person if there is no model."""
     turn.journal.note(
         "advice_required",
         step=step,
@@ -82,7 +82,7 @@ async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: T
         content, fault = _parse_operator_advice(asks, answer)
         if not fault:
             return Advice(kind=asks.kind, content=content, by="operator")
-        return _ask_a_person(step, place, asks, f"the advice that was given cannot be used: {fault}")
+        return _ask_a_person(step, place, asks, f"the given advice cannot be used: {fault}")
     mind = turn.swarm.mind
     if mind is None or mind.client is None:
         return _ask_a_person(step, place, asks, mind.no_model if mind is not None else "this swarm has no model")
@@ -90,7 +90,7 @@ async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: T
 
 
 def _parse_operator_advice(asks: AdviceRequest, given: Any) -> tuple[dict[str, Any], str]:
-    """Return the parsed advice and its fault, "" if it is valid."""
+    """Return the parsed advice and its error, "" if it is valid."""
     try:
         content = object_in(given) if isinstance(given, str) else dict(given)
     except (Undecodable, TypeError, ValueError) as error:
@@ -111,8 +111,8 @@ def _ask_a_person(step: str, place: str, asks: AdviceRequest, why: str) -> Skill
     }[asks.kind]
     scope = f", within {', '.join(asks.scope)}" if asks.scope else ""
     text = (
-        f"{step} needs advice of kind {asks.kind.value}{scope}, and no model can be asked: {why}. Set the "
-        f"model's key and `swarm retry` the task, or answer in the model's place with JSON: {wanted}"
+        f"{step} needs advice of kind {asks.kind.value}{scope}, and no model can be asked: {why}. Set the model's "
+        f"key and `swarm retry` the task, or answer in the model's place with JSON: {wanted}"
     )
     question = Question(
         name=ANSWER,
@@ -126,7 +126,10 @@ def _ask_a_person(step: str, place: str, asks: AdviceRequest, why: str) -> Skill
 
 
 async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelClient, turn: Turn) -> Advice:
-    """Ask the model, and once more with the fault. Raises the model's errors, and GateFailed for unusable advice."""
+    """Ask the model; after an unusable answer, ask once more with the error.
+
+    Raises the model's errors, and GateFailed for unusable advice.
+    """
     turn.journal.pending = turn.swarm.pending
     recorder = JournalRecorder(turn.journal, mind.redact, f"advice-{_digest(asks)}", mind.settings.model.stream)
     schema = advice_schema(asks.kind)
@@ -154,7 +157,7 @@ async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelCl
             return Advice(kind=asks.kind, content=content, by=client.model.name)
         if not attempt:
             talk.say(Part(Component.STATE, repair_request(fault, schema), "a repair"))
-    failed = GateFailed(f"{step}: the advisor's answer cannot be used, also after a repair: {fault}")
+    failed = GateFailed(f"{step}: the advisor's answer cannot be used, even after a repair: {fault}")
     failed.redo_steps = tuple(f"{recorder.phase}/{step}" for step in answer_steps(0))
     raise failed
 

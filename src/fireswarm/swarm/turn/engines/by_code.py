@@ -28,7 +28,7 @@ SKIPPED_SUMMARY = "Skipped by the operator. An earlier run started this step; it
 
 @dataclass(frozen=True, slots=True)
 class InlineEngine:
-    """Runs a skill in the worker's process: one of the engine's own, or a function that the catalog lists."""
+    """Runs a skill in the worker's process: a skill of the engine itself, or a function of the catalog."""
 
     name: str
     skill: InlineSkill
@@ -44,7 +44,7 @@ class InlineEngine:
 
 @dataclass(frozen=True, slots=True)
 class CodeEngine:
-    """Runs a skill's entry in its own process, if it can answer the objective or is wanted all the same."""
+    """Runs a skill's entry in its own process, if the skill can answer the objective or ``best_effort`` is set."""
 
     skill: Skill
     because: str
@@ -84,12 +84,15 @@ async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: 
 
 
 def _approval_question(turn: Turn, skill: Skill) -> SkillResult | None:
-    """Return a result that asks a person whether *skill* may run, or None if it may. Raises InvalidInput if not."""
+    """Return a question for a person if *skill* needs approval, or None if it may run.
+
+    Raises InvalidInput if it may not run.
+    """
     return waiting_for_approval(turn, skill, turn.request) if skill.outside or _is_restricted(turn) else None
 
 
 def _is_restricted(turn: Turn) -> bool:
-    """Return False if no rule and no profile can refuse a skill, which is usual."""
+    """Return False if no rule and no profile can refuse a skill, which is the usual case."""
     settings, limits = turn.swarm.settings, turn.task.constraints
     free = PermissionSettings(allow=settings.permissions.allow)
     return bool(
@@ -107,8 +110,8 @@ async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool)
     Raises SkillReportedFailure for a failed result.
     """
     request = turn.request
-    # A task's objective and context never change; its answers, children and turn do. Equal answers to a question that
-    # is asked again are another turn.
+    # A task's objective and context never change; its answers, children and turn do. The same answers to a repeated
+    # question belong to another turn.
     inputs: list[Any] = [request.answers, [[child.task_id, child.status] for child in request.children]]
     if turn.task.turn:
         inputs.append(["turn", turn.task.turn])

@@ -33,21 +33,21 @@ from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
 MATERIAL_CHARS = 24_000
-"""Characters of artifacts, children and facts in the prompt. A skill with code gets all of them."""
+"""Maximum characters of artifacts, children and facts in the prompt. A skill with code gets all of them."""
 
 PLANNED = "planned"
-"""Journal step that marks a plan as handed out. The turns after it are a new phase with its own steps."""
+"""Journal step that marks a plan as handed out. The turns after it are a new phase with separate steps."""
 
 
 HAND_OVER = (
-    "Finish with a task in result.tasks that names the skill and has its inputs in context, or ask_user yourself for "
-    "what is missing."
+    "Finish with a task in result.tasks that names the skill and has its inputs in context, or ask for missing "
+    "input with ask_user."
 )
 """Advice to a model that calls a skill which needs its own task."""
 
 
 class RoleResult(Contract):
-    """The structured result a role may finish with; ROLE.md says which parts to fill."""
+    """The structured result with which a role may finish; ROLE.md says which parts to fill."""
 
     tasks: tuple[PlannedTask, ...] = ()
     facts: tuple[Fact, ...] = Field(default=(), max_length=100)
@@ -116,7 +116,7 @@ class ModelEngine:
 
 
 def _with_redo_steps(conclusion: Conclusion, phase: int) -> Exception:
-    """Return the error of a failed run. After an invalid decision, a retry asks the model again in that turn."""
+    """Return the error of a failed run. After an invalid decision, a retry requests that decision again."""
     error = conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
     if isinstance(error, DecisionInvalid):
         error.redo_steps = tuple(f"{phase}/{step}" for step in answer_steps(conclusion.turns))
@@ -131,7 +131,7 @@ def _uses(task: Task, card: RoleCard) -> Sequence[CapabilityUse]:
 
 
 def _skills_of(turn: Turn) -> SkillRunner:
-    """Return the skills that the turn's model can run; their artifacts are published as the task's."""
+    """Return the skills that the turn's model can run; their artifacts are published as the task's own."""
 
     async def publish(result: SkillResult, workdir: Path) -> tuple[SkillResult, tuple[Artifact, ...]]:
         result = await publish_artifacts(turn, result, workdir)
@@ -142,7 +142,7 @@ def _skills_of(turn: Turn) -> SkillRunner:
 
 
 def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
-    """Return the folder for tools and commands, and the task's output folder, which is both if no path is named."""
+    """Return the folder for tools and commands, and the task's output folder; they are the same if no path is named."""
     named, outputs = _named_workspace(turn), output_folder(turn.swarm, turn.task)
     container = mind.settings.runtime.confinement == "container"
     outputs = prepare_outputs(outputs, named or turn.swarm.workdir, container=container)
@@ -150,7 +150,7 @@ def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
 
 
 def _carried_over(turn: Turn) -> list[Artifact]:
-    """Return the outputs of earlier turns of the task: this machine may not have them."""
+    """Return the outputs of earlier turns of the task, which may be missing on this machine."""
     earlier = turn.task.result.artifacts if turn.task.result is not None else ()
     folder = f"{turn.task.session_hash}/{turn.task.task_id}/{OUTPUT_FOLDER}"
     return [artifact for artifact in earlier if artifact.uri and turn.swarm.blobs.holds(artifact.uri, folder)]
@@ -189,7 +189,7 @@ def _material(request: SkillRequest, phase: int) -> str:
         brought["roles"] = list(request.roles)
     text = json.dumps({key: value for key, value in brought.items() if value}, ensure_ascii=False, default=str)
     cut = f" [cut, {len(text):,} characters in all]" if len(text) > MATERIAL_CHARS else ""
-    return f"# What was brought\n{text[:MATERIAL_CHARS]}{cut}"
+    return f"# Inputs\n{text[:MATERIAL_CHARS]}{cut}"
 
 
 def _small(artifact: Artifact) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def _route_fault(turn: Turn, to: str) -> str:
 
 
 def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int) -> str:
-    """Return the fault of a structured result, worded for the model; "" if it is valid."""
+    """Return the error of a structured result, worded for the model, or ""."""
     swarm = turn.swarm
     try:
         read = RoleResult.model_validate(result)
@@ -218,12 +218,12 @@ def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int) -> str:
     if not read.tasks:
         return ""
     if phase:
-        return "your plan has been carried out already: finish with the answer, without tasks"
+        return "your plan has already been carried out: finish with the answer, without tasks"
     unknown = [
         f"{task.key}: {task.skill}" for task in read.tasks if task.skill and task.skill not in swarm.catalog.skills
     ]
     if unknown:
-        return f"there is no such skill: {', '.join(unknown)}; leave skill out, and the role chooses"
+        return f"there is no such skill: {', '.join(unknown)}; omit skill to let the role choose"
     try:
         swarm.board.check_plan(read.tasks)
         if fault := next((fault for task in read.tasks if (fault := _route_fault(turn, task.assigned_to))), ""):
@@ -236,7 +236,7 @@ def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int) -> str:
 
 
 def _result(conclusion: Conclusion, files: Sequence[Artifact], carried_over: Sequence[Artifact]) -> SkillResult:
-    """Turn a conclusion into a skill's result, with the outputs of its skills and the *files* of its output folder."""
+    """Convert a conclusion to a skill's result, with the outputs of its skills and the *files* of its output folder."""
     outputs = conclusion.outputs
     made = [artifact for output in outputs for artifact in output.artifacts]
     artifacts = [*merge_outputs([*carried_over, *made], files)]

@@ -14,7 +14,7 @@ from fireswarm.swarm.turn.state import Engine, Turn
 
 
 def choose_engine(turn: Turn) -> Engine:
-    """Return the turn's engine, and set the turn's conversation if its skill keeps one.
+    """Return the turn's engine, and set the turn's conversation if its skill has one.
 
     Raises NotFound and InvalidInput for a skill that does not exist or cannot run.
     """
@@ -40,7 +40,7 @@ def choose_engine(turn: Turn) -> Engine:
 
 
 def reason_to_skip_model(task: Task, parts: SwarmParts) -> str:
-    """Return the reason not to use a model, or "" to use one."""
+    """Return the reason for using no model, or ""."""
     if parts.mind is None or parts.mind.client is None:
         return parts.mind.no_model if parts.mind is not None else "this swarm works without a model"
     if task.skill is None:
@@ -51,5 +51,5 @@ def reason_to_skip_model(task: Task, parts: SwarmParts) -> str:
     if skill.execution_mode is not None:
         return "a step of a pipeline"
     if skill.entry is not None and terms_of(skill) is not None:
-        return "a skill that keeps a conversation"
+        return "a skill with a conversation"
     return ""

@@ -17,15 +17,18 @@ STEP = "skill"
 
 
 def grant_for(turn: Turn, cwd: Path) -> Grant:
-    """Return the grant of the turn's task. A change that no rule names is allowed: no person sits at a terminal."""
+    """Return the grant of the turn's task.
+
+    A change that matches no rule is allowed, since no person is at a terminal.
+    """
     limits = turn.task.constraints
     return grant_of(turn.swarm.settings, cwd, turn.card.permissions, limits.permissions, constraints=limits)
 
 
 def waiting_for_approval(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult | None:
-    """Return a result that asks a person whether *skill* may run, or None if it may.
+    """Return a question for a person if *skill* needs approval, or None if it may run.
 
-    Raises InvalidInput if it may not.
+    Raises InvalidInput if it may not run.
     """
     call = gate.skill_call(skill, request.context)
     match gate.decide(call, grant_for(turn, request.workdir)):

@@ -1,4 +1,4 @@
-"""Decide whether a skill's code can work on an objective that names a role, but no skill, if there is no model."""
+"""Decide, without a model, whether a skill's code can work on an objective that names a role but no skill."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MOST_UNKNOWN = 8
 TABLES = (".csv", ".tsv")
 NOT_ANSWERED = "The objective was not answered: it needs a model. "
 MAX_CONFIDENCE = 0.1
-"""Highest confidence of a result that does not answer the objective."""
+"""Maximum confidence of a result that does not answer the objective."""
 
 
 def can_answer(task: Task, skill: Skill) -> bool:
-    """Return True if *skill* may be what the objective asks for, False if it runs with ``best_effort`` only. Blocks.
+    """Return True if *skill* may answer the objective, False if it runs only because of ``best_effort``. Blocks.
 
-    Raises SkillReportedFailure if the objective needs a model. A planned task, one that names its skill, and a skill
-    that does not say what it is asked for are not checked.
+    Raises SkillReportedFailure if the objective needs a model. A planned task, a task that names its skill, and a skill
+    without ``asked_for`` are not checked.
     """
     if task.skill is not None or task.parent_task_id is not None or not skill.asked_for:
         return True
@@ -37,17 +37,17 @@ def can_answer(task: Task, skill: Skill) -> bool:
     words = ", ".join(fit.unknown[:MOST_UNKNOWN]) or "it"
     raise SkillReportedFailure(
         SkillResult.failure(
-            f"{NEEDS_MODEL}; without one, {task.assigned_to} would run its skill {skill.name}, which "
-            f"knows nothing of {words} (fit {fit.score:.2f}, needed {fit.threshold:.2f}). Set ANTHROPIC_API_KEY or "
-            f"GEMINI_API_KEY where the agents run, or submit it with --skill {skill.name}, or with --best-effort for a "
-            "result that does not answer it.",
+            f"{NEEDS_MODEL}; without one, {task.assigned_to} would run its skill {skill.name}, which does not know "
+            f"{words} (fit {fit.score:.2f}, needed {fit.threshold:.2f}). Set ANTHROPIC_API_KEY or GEMINI_API_KEY "
+            f"where the agents run, or submit it with --skill {skill.name}, or with --best-effort for a result "
+            f"that does not answer it.",
             needs_model=True,
         )
     )
 
 
 def without_answer(result: SkillResult) -> SkillResult:
-    """Return a result that says first that it does not answer the objective."""
+    """Return a result that begins with a note that it does not answer the objective."""
     if result.state is not SkillState.COMPLETED:
         return result
     confidence = min(MAX_CONFIDENCE, 1.0 if result.confidence is None else result.confidence)
@@ -57,7 +57,7 @@ def without_answer(result: SkillResult) -> SkillResult:
 
 
 def measure_fit_of(objective: str, context: Mapping[str, Any], skill: Skill) -> Fit:
-    """Compare an objective with what *skill* can be asked for. Reads the header of a table that the context names."""
+    """Compare an objective with the known words of *skill*. Reads the header of a table named in the context."""
     given = context.get("csv") or context.get("path")
     target = Path(given) if isinstance(given, str) and given and "\0" not in given else None
     words = [word for word in skill.asked_for if " " not in word]
