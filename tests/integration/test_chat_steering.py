@@ -76,7 +76,7 @@ def test_signal_at_a_question_stops_the_work_as_ctrl_c_does(root: Path) -> None:
         terminal.type("ask me\n")
         terminal.expect("which> ")
         terminal.process.send_signal(signal.SIGINT)
-        terminal.expect("Stopped; what was done is kept.")
+        terminal.expect("Stopped; finished actions are not lost.")
         terminal.expect("> ")
         terminal.type("\n")
         terminal.expect("which> ")

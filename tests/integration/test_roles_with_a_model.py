@@ -27,7 +27,7 @@ def call(why, tool, **given):
 def answer(request):
     """Call the first skill that is shown, then conclude from what it gave."""
     opening, outputs = request.messages[0].text, request.messages[-1].outputs
-    assert request.system.count("You work in turns.") == 1, "every role is told how to work"
+    assert request.system.count("Call the tools that you need;") == 1, "every role is told how to work"
     if not outputs:
         shown = opening.split("# Skills you may choose from", 1)[1]
         return call("the skill fits", "use_skill", name=shown.split("- ", 1)[1].split(":", 1)[0], reason="it fits")

@@ -176,7 +176,7 @@ def test_missing_file_binary_file_or_folder_fails_with_the_reason(tmp_path: Path
     assert "cannot be read" in missing.summary
     binary = tmp_path / "b.csv"
     binary.write_bytes(b"a,b\n1,\x00\n")
-    assert "line 2 holds a zero byte" in run_skill(NAME, make_request(context={"path": str(binary)})).summary
+    assert "line 2 has a zero byte" in run_skill(NAME, make_request(context={"path": str(binary)})).summary
     folder = run_skill(NAME, make_request(context={"path": str(tmp_path)}))
     assert "is a folder" in folder.summary
 

@@ -145,7 +145,7 @@ def planned(key: str, *needs: str, **fields: Any) -> PlannedTask:
 @pytest.mark.parametrize(
     ("tasks", "says"),
     [
-        ([planned("a", "b"), planned("b", "a")], "circle"),
+        ([planned("a", "b"), planned("b", "a")], "cycle"),
         ([planned("a", "c")], "not in the plan"),
         ([planned("a"), planned("a")], "same key"),
         ([planned("a", context={"x": "y" * 20_000})], "bytes"),

@@ -126,7 +126,8 @@ def may_change(call: Call, grant: Grant) -> bool:
 def decide(call: Call, grant: Grant) -> Decision:
     """Return whether the call is allowed, denied, or needs a person's approval.
 
-    A stricter profile, a new ``deny`` or ``ask`` rule, or the removal of an ``allow`` rule never permits more.
+    A new ``deny`` or ``ask`` rule, or the removal of an ``allow`` rule, never permits more. In a stricter profile a
+    command may run without being asked for: it cannot write there.
     """
     changes = may_change(call, grant)
     if reason := _reason_by_terms(call, grant, changes):
@@ -136,11 +137,11 @@ def decide(call: Call, grant: Grant) -> Decision:
     asked = naming_rule((*grant.ask, *grant.stricter.ask), *subject)
     default = Verdict.ALLOW
     by_default = changes or (call.tool == BASH and grant.default is Verdict.DENY)  # the same in every profile
-    if by_default and not allowing_rule(grant.allow, call.tool, call.argument, call.aliases):
+    if by_default and not allowing_rule(grant.allow, call.tool, call.argument, call.cwd or grant.cwd, call.aliases):
         default = grant.default
     reason = ""
-    if denied[0] and denied[1]:
-        return Deny(f"the permissions deny {denied[0]}")
+    if denied[0] and (denied[1] or grant.yes):  # nobody is asked about a possible match
+        return Deny(f"the permissions deny {denied[0]}" if denied[1] else f"could match deny rule {denied[0]}")
     if default is Verdict.DENY:
         return Deny("no rule allows this, and the default is deny")
     if denied[0]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -65,8 +66,10 @@ def denial_reason(
     return f"{tool} is not allowed with {truncate(argument, MAX_LABEL_CHARS)!r}; the skill allows {listed}"
 
 
-def allowing_rule(rules: Iterable[str], tool: str, argument: str, aliases: Sequence[str] = ()) -> str:
+def allowing_rule(rules: Iterable[str], tool: str, argument: str, cwd: Path, aliases: Sequence[str] = ()) -> str:
     """Return a rule that allows *tool* with *argument*, or "". Every command of a shell line must be allowed.
+
+    A rule for paths must also match the place to which the links in a path lead.
 
     A rule with exactly the text of a shell line allows it, whatever the line contains.
     """
@@ -75,7 +78,9 @@ def allowing_rule(rules: Iterable[str], tool: str, argument: str, aliases: Seque
         pattern = _parts(rule)[1]
         if pattern in _EVERYTHING or (pattern is not None and pattern.strip() == argument.strip()):
             return rule
-    return ", ".join(listed) if listed and denial_reason(listed, tool, argument, aliases) is None else ""
+    subjects = (argument,) if tool.lower() in SHELLS else (argument, *_behind_links(argument, cwd))
+    allowed = listed and all(denial_reason(listed, tool, each, aliases) is None for each in subjects)
+    return ", ".join(listed) if allowed else ""
 
 
 def naming_rule(
@@ -100,44 +105,132 @@ def naming_rule(
                 return rule, True
         elif any(_appears(pattern, line) for line in arguments):
             return rule, True
-        elif any(_computes_words(line) for line in arguments):
+        elif any(_computes_words(line, pattern) for line in arguments):
             doubtful = doubtful or rule
     return doubtful, False
 
 
-_COMPUTED = re.compile(
-    r"""\$\(|`|(?:^|[;&|({\n])[ \t]?["']?\$|\b(?:eval|base64|xxd)\b|\\x[0-9a-f]""",
-    re.IGNORECASE,
-)
+_COMPUTED = re.compile(r"""\$\(|`|\$'|\b(?:eval|base64|xxd)\b|\\x[0-9a-f]""", re.IGNORECASE)
 """Parts of a shell line that may expand to any other word."""
 
+_EXPANDS = frozenset("$`{[?*~")
+_CONTINUED = re.compile(r"\\\n")
+_SEPARATORS = re.compile(r"[;&|()\n]+|(?<!\S)[{}](?!\S)")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+_PREFIXES = frozenset(
+    (
+        "env",
+        "command",
+        "builtin",
+        "sudo",
+        "doas",
+        "nice",
+        "nohup",
+        "setsid",
+        "stdbuf",
+        "timeout",
+        "xargs",
+        "watch",
+        *_KEYWORDS,
+    )
+)
+"""Words before the name of a program."""
 
-def _computes_words(line: str) -> bool:
-    return bool(_COMPUTED.search(line)) or ("$" in line and bool(re.search(r"\s-\w?c\b", line)))
+_INTERPRETERS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
+
+
+def _computes_words(line: str, pattern: str) -> bool:
+    """Return True if the shell may compute a word that *pattern* is about: a program, or a word after it."""
+    if _COMPUTED.search(line) or ("$" in line and re.search(r"\s-\w?c\b", line)):
+        return True
+    return any(_may_be(pattern, command.split()) for command in _SEPARATORS.split(_CONTINUED.sub("", line)))
+
+
+def _may_be(pattern: str, words: list[str]) -> bool:
+    """Return True if expansion may turn the words of one command into those of *pattern*."""
+    while words and (_is_prefix(words[0]) or (words[0].startswith("-") and len(words) > 1)):
+        words = words[1:]
+    if not words:
+        return False
+    if _EXPANDS & set(words[0]):
+        return True
+    program = re.sub(r"[\\\"']", "", words[0]).rpartition("/")[2]
+    if program in _INTERPRETERS and all(word.startswith("-") for word in words[1:]):
+        return True  # it reads its commands from a pipe
+    wanted = _words_of(pattern)
+    return len(wanted) > 1 and program == wanted[0] and any(_EXPANDS & set(word) for word in words[1 : len(wanted)])
+
+
+def _is_prefix(word: str) -> bool:
+    return bool(_ASSIGNMENT.match(word)) or word.rpartition("/")[2] in _PREFIXES or word.isdecimal()
+
+
+def _words_of(pattern: str) -> list[str]:
+    return pattern.removesuffix(":*").removesuffix(" *").split()
 
 
 def _appears(pattern: str, line: str) -> bool:
-    """Return True if the words of a rule appear in sequence in a shell line, compared by the programs' base names."""
-    wanted = pattern.removesuffix(":*").removesuffix(" *").split()
-    words = re.split(r"[\s;&|()<>{}`]+", re.sub(r"[\\\"']", "", line))
-    bare = [word.rpartition("/")[2] for word in words]
+    """Return True if the words of a rule appear in sequence in a shell line, compared by the programs' base names.
+
+    Options, each with a value or without, may stand between them: ``git -C . push`` is ``git push``.
+    """
+    wanted = _words_of(pattern)
+    words = re.split(r"[\s;&|()<>{}`]+", re.sub(r"[\\\"']", "", _CONTINUED.sub("", line)))
     return any(
-        words[place + 1 : place + len(wanted)] == wanted[1:]
-        for place, (word, base) in enumerate(zip(words, bare, strict=True))
-        if wanted and wanted[0] in (word, base)
+        wanted and wanted[0] in (word, word.rpartition("/")[2]) and _follow(wanted[1:], words[place + 1 :])
+        for place, word in enumerate(words)
     )
+
+
+def _follow(wanted: list[str], words: list[str]) -> bool:
+    """Return True if *words* begin with the wanted ones, apart from options and their values."""
+    after_option = False
+    for word in words:
+        if not wanted:
+            return True
+        if word == wanted[0]:
+            wanted, after_option = wanted[1:], False
+        elif word.startswith("-"):
+            after_option = True
+        elif after_option:
+            after_option = False
+        else:
+            return False
+    return not wanted
 
 
 def _spellings(argument: str, cwd: Path) -> Iterator[str]:
     """Yield an argument as given, and its path: absolute, and relative to *cwd*; links are followed."""
     yield argument
-    if "://" in argument.removeprefix("file://") or "\0" in argument:
+    if "\0" in argument:
         return
-    path = Path(os.path.abspath(cwd / argument.removeprefix("file://")))  # noqa: PTH100 - Path.resolve follows links
+    path = _absolute(argument, cwd)
     for place in (path, Path(os.path.realpath(path))):
-        yield place.as_posix()
-        if place.is_relative_to(cwd):
-            yield place.relative_to(cwd).as_posix()
+        yield from _names_of(place, cwd)
+
+
+def _behind_links(argument: str, cwd: Path) -> Iterator[str]:
+    """Yield the place to which the links in a path lead, if it has any: relative to *cwd*, or absolute outside."""
+    if not argument or "\0" in argument:
+        return
+    path = _absolute(argument, Path(os.path.realpath(cwd)))
+    place = Path(os.path.realpath(path))
+    if place != path:
+        yield list(_names_of(place, cwd))[-1]
+
+
+def _absolute(argument: str, cwd: Path) -> Path:
+    text = argument
+    while text.startswith("file://"):
+        text = text.removeprefix("file://")
+    return Path(os.path.abspath(cwd / text))  # noqa: PTH100 - Path.resolve follows links
+
+
+def _names_of(place: Path, cwd: Path) -> Iterator[str]:
+    yield place.as_posix()
+    for folder in dict.fromkeys((cwd, Path(os.path.realpath(cwd)))):
+        if place.is_relative_to(folder):
+            yield place.relative_to(folder).as_posix()
 
 
 def _parts(rule: str) -> tuple[str, str | None]:
@@ -222,7 +315,7 @@ def _plain(path: str) -> str:
 def _host_fits(domain: str, address: str) -> bool:
     try:
         parts = urlsplit(address)
-        host = (parts.hostname or "").lower()
+        host = unicodedata.normalize("NFKC", parts.hostname or "").replace("\u3002", ".").rstrip(".").lower()
     except ValueError:
         return False
     return parts.scheme in {"http", "https"} and bool(domain) and (host == domain or host.endswith(f".{domain}"))

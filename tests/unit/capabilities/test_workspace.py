@@ -151,7 +151,7 @@ async def test_files_of_the_swarm_are_not_a_part_of_the_workspace(root: Path) ->
         ("read_file", {"path": "none"}, "does not exist"),
         ("read_file", {"path": "src"}, "is a folder: use list_files"),
         ("read_file", {"path": "bin.dat"}, "is not text"),
-        ("read_file", {"path": "a.md", "offset": 9}, "is after the last one"),
+        ("read_file", {"path": "a.md", "offset": 9}, "is behind the last one"),
         ("read_file", {"path": "a.md", "offset": 0}, "offset"),
         ("read_file", {}, "path"),
         ("search_files", {}, "pattern"),

@@ -40,6 +40,8 @@ class Workspace:
             raise InvalidInput(f"the path has {len(text):,} characters; {MAX_PATH_CHARS:,} are allowed")
         if "\0" in text:
             raise InvalidInput("a path has no zero bytes")
+        if "://" in text:
+            raise InvalidInput(f"{named} is an address: give a path")
         try:
             path = (self.root / text).resolve()
             exists = path.exists()
@@ -142,6 +144,8 @@ def place_of(named: str, workspace: Path, outputs: Path | None) -> tuple[Workspa
     Any other path belongs to the workspace.
     """
     text = named.removeprefix("file://")
+    if "://" in text:  # only one `file://` is removed
+        raise InvalidInput(f"{named} is an address: give a path")
     if outputs is None:
         return Workspace(workspace), text
     for variable in (f"${OUTPUT_VARIABLE}", f"${{{OUTPUT_VARIABLE}}}"):

@@ -87,7 +87,7 @@ def misshapen(provider: str, error: Exception) -> ModelUnavailable:
 
 def bad_options(provider: str, error: Exception) -> ModelRejected:
     """Return the error for options that the provider's SDK rejects."""
-    return ModelRejected(truncate(f"options of model.providers.{provider} are not accepted: {error}", MAX_DETAIL_CHARS))
+    return ModelRejected(truncate(f"model.providers.{provider}.options are not accepted: {error}", MAX_DETAIL_CHARS))
 
 
 def cut_short(provider: str) -> ModelUnavailable:

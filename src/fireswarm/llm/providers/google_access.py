@@ -92,7 +92,7 @@ class GoogleAccess(KeyAccess):
 
 
 def google_access(model: ModelSettings, environment: Mapping[str, str], *, sends: bool = True) -> GoogleAccess:
-    """Find the credentials. Raises MissingApiKey if there are none, and ConfigError without a project or valid location.
+    """Find the credentials. Raises MissingApiKey if there are none, ConfigError without a project or valid location.
 
     With ``sends`` False no credentials are looked up: the access can only preview requests.
     """
