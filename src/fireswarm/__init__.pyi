@@ -66,6 +66,7 @@ from fireswarm.skills.text_files import is_secret_file as is_secret_file
 from fireswarm.skills.text_files import read_artifact_object as read_artifact_object
 from fireswarm.skills.text_files import read_text as read_text
 from fireswarm.skills.text_files import walk_files as walk_files
+from fireswarm.skills.text_files import without_secrets as without_secrets
 from fireswarm.swarm.opening.stand_alone import create_agent_adapter as create_agent_adapter
 from fireswarm.swarm.worker.loop import Worker as Worker
 from fireswarm.swarm.worker.role import RoleConfig as RoleConfig

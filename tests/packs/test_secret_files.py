@@ -73,6 +73,24 @@ def test_skill_on_a_folder_shows_no_file_that_holds_secrets(name: str, folder: P
     assert name not in READERS or "notes.md" in shown
 
 
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("named", [False, True])
+def test_no_list_of_words_has_a_part_of_a_secret_in_an_ordinary_file(name: str, named: bool, tmp_path: Path) -> None:
+    place = tmp_path / "work"
+    place.mkdir()
+    file = place / "README.md"
+    file.write_text(
+        "# Lease\n\nThe lease password of the day.\n\n- [ ] renew password=Zx81SinclairPw\n\n"
+        "DB_PASSWORD=hunter2sword\n\naws_access_key_id = AKIAIOSFODNN7ABCDEFG\n\n"
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYzz12345678\n"
+    )
+    (place / "use.py").write_text('# TODO: rotate the lease\nAPI_TOKEN = "Qw7RtyUi9PzxCvb3NmKl"\n')
+    request = asking(place, file if named else place)
+    shown = (run_skill(name, request).model_dump_json() + written(request)).lower()
+    parts = ("zx81", "hunter2", "iosfodnn", "jalrxut", "k7mdeng", "bpxrfi", "qw7rty")
+    assert not [part for part in parts if part in shown]
+
+
 @pytest.mark.parametrize("name", ["content-summarizer", "keyword-search-extractor", "task-checklist-builder"])
 def test_summary_counts_the_files_that_hold_secrets(name: str, folder: Path) -> None:
     result = run_skill(name, asking(folder, folder))

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fireswarm import is_secret_file
+from fireswarm import is_secret_file, without_secrets
 
 from .code import measure_code
 from .kinds import is_code, is_prose, language_of, mime_of
@@ -142,7 +142,10 @@ def _describe_text(root: Path, path: str, head: bytes, size: int) -> Record:
         headings = [found | {"text": redact(found["text"])} for found in headings_of(clipped)]
         links = [found | {"target": redact(found["target"])} for found in links_of(root, path, clipped)]
         record |= _bounded("headings", headings, MAX_HEADINGS) | _bounded("links", links, MAX_LINKS)
-    terms = prose_terms(clipped) if is_prose(language) else code_terms(clipped) if is_code(language) else Counter[str]()
+    known = prose_terms if is_prose(language) else code_terms if is_code(language) else None
+    terms = (
+        known(without_secrets("\n".join(clipped)).replace("[redacted]", " ").split("\n")) if known else Counter[str]()
+    )
     if terms:
         ranked = sorted(terms.items(), key=lambda item: (-item[1], item[0]))
         record["terms"] = dict(ranked[:MAX_TERMS])

@@ -110,14 +110,16 @@ class Redactor:
         self._harmless: set[str] = set()
         self._harmless_names: set[str] = set()
 
-    def text(self, text: str) -> str:
-        """Return *text* without secrets."""
+    def text(self, text: str, *, by_line: bool = False) -> str:
+        """Return *text* without secrets; with *by_line*, it keeps its number of lines."""
         if self._known is not None:
             text = self._known.sub(REDACTED, text)
         parts: list[str] = []
         after = 0
         for start, end in _merge((start, end) for _, start, end in _find(text)):
             parts += [text[after:start], REDACTED]
+            if by_line:
+                parts.append("\n" * text.count("\n", start, end))
             after = end
         return "".join([*parts, text[after:]]) if parts else text
 

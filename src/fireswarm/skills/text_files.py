@@ -8,12 +8,14 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fireswarm.contracts.regular_file import read_regular_file
 from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.redaction.redactor import Redactor
 
 MAX_FILE_BYTES = 2_000_000
 MAX_FILES = 20_000
@@ -112,7 +114,7 @@ def read_artifact_object(artifact: Artifact) -> dict[str, Any]:
 
 
 def read_text(file: Path, name: str, left_out: LeftOut) -> str | None:
-    """Return the text of a regular file, or None after noting why it is omitted."""
+    """Return the text of a regular file without secrets, or None after noting why it is omitted."""
     try:
         content = read_regular_file(file, MAX_FILE_BYTES, follow=False)
     except OSError as error:
@@ -121,7 +123,17 @@ def read_text(file: Path, name: str, left_out: LeftOut) -> str | None:
     if b"\0" in content[:SNIFFED_BYTES]:
         left_out.note("binary", name)
         return None
-    return content.decode("utf-8-sig", "replace")
+    return without_secrets(content.decode("utf-8-sig", "replace"))
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with ``[redacted]`` for each secret, and as many lines: lists of words are made of such texts."""
+    return _redactor().text(text, by_line=True)
+
+
+@cache
+def _redactor() -> Redactor:
+    return Redactor()
 
 
 def _reason(error: OSError) -> str:
