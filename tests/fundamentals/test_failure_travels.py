@@ -47,6 +47,15 @@ async def test_parent_runs_again_when_all_children_have_ended_or_were_given_up(s
     assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
 
 
+async def test_parent_whose_last_child_is_given_up_waits_for_an_agent(swarm: SwarmRig) -> None:
+    parent, _ = await plan(swarm)
+    await swarm.settle(await swarm.claim_one(role="predictor"), done())
+    await give_up(swarm)
+    ready = await swarm.task(parent.task_id)
+    assert (ready.status, ready.waiting_on) == (TaskStatus.QUEUED, 0)
+    assert ready.summary == "all its tasks ended, waits for an agent"
+
+
 async def test_retried_child_is_waited_for_again(swarm: SwarmRig) -> None:
     parent, children = await plan(swarm)
     await give_up(swarm)
