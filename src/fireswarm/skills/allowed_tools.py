@@ -117,23 +117,9 @@ _EXPANDS = frozenset("$`{[?*~")
 _CONTINUED = re.compile(r"\\\n")
 _SEPARATORS = re.compile(r"[;&|()\n]+|(?<!\S)[{}](?!\S)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_PREFIXES = frozenset(
-    (
-        "env",
-        "command",
-        "builtin",
-        "sudo",
-        "doas",
-        "nice",
-        "nohup",
-        "setsid",
-        "stdbuf",
-        "timeout",
-        "xargs",
-        "watch",
-        *_KEYWORDS,
-    )
-)
+_PREFIXES = _KEYWORDS | {
+    "env", "command", "builtin", "sudo", "doas", "nice", "nohup", "setsid", "stdbuf", "timeout", "xargs", "watch",
+}  # fmt: skip
 """Words before the name of a program."""
 
 _INTERPRETERS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
@@ -148,11 +134,14 @@ def _computes_words(line: str, pattern: str) -> bool:
 
 def _may_be(pattern: str, words: list[str]) -> bool:
     """Return True if expansion may turn the words of one command into those of *pattern*."""
+    has_option = False
     while words and (_is_prefix(words[0]) or (words[0].startswith("-") and len(words) > 1)):
+        has_option = has_option or words[0].startswith("-")
         words = words[1:]
     if not words:
         return False
-    if _EXPANDS & set(words[0]):
+    heads = words if has_option else words[:1]  # the first may be the value of an option: `sudo -u root $X`
+    if any(_EXPANDS & set(word) for word in heads):
         return True
     program = re.sub(r"[\\\"']", "", words[0]).rpartition("/")[2]
     if program in _INTERPRETERS and all(word.startswith("-") for word in words[1:]):

@@ -76,6 +76,9 @@ def _allows(path: str, grant: Grant) -> bool:
         "echo f|xargs r$'m'",
         r"printf '\162m f'|bash",
         "env -i A=b $X f",
+        "sudo -u root $X f",
+        "timeout -s KILL 5 $X f",
+        "env -u NAME r[m] f",
     ],
 )
 def test_computed_program_is_a_possible_match(line: str) -> None:
