@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
-from tests.support.swarm import SwarmRig, open_test_swarm
+from tests.support.swarm import SwarmRig, open_emulator_swarm, open_test_swarm
 
 
 @pytest.fixture
@@ -19,6 +20,15 @@ def anyio_backend() -> str:
 async def swarm() -> Any:
     """A swarm on an embedded store in memory, under a virtual clock."""
     async with open_test_swarm() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["firelite", "emulator"])
+async def both(request: pytest.FixtureRequest) -> Any:
+    """A swarm on each store: on firelite, and on Google's emulator where FIRESTORE_EMULATOR_HOST names one."""
+    if request.param == "emulator" and "FIRESTORE_EMULATOR_HOST" not in os.environ:
+        pytest.skip("no emulator: `make test-emulator` starts it")
+    async with open_test_swarm() if request.param == "firelite" else open_emulator_swarm() as opened:
         yield opened
 
 

@@ -224,9 +224,13 @@ class GateFailed(FireswarmError):
 
 
 class StoreError(FireswarmError):
-    """The document store rejected the request; the message contains the store's error text."""
+    """The document store rejected the request; the message contains the store's error text.
+
+    ``ambiguous`` is true if a commit may have been applied all the same: the caller must read before deciding.
+    """
 
     code = "store_error"
+    ambiguous: bool = False
 
 
 class StoreUnavailable(StoreError):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import random
+import uuid
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from google.auth.credentials import AnonymousCredentials
 from google.cloud.firestore import AsyncClient
 
 from firelite.database import Database
@@ -26,6 +29,7 @@ from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.storage.blobs import FsspecBlobs
 from fireswarm.storage.documents.paths import run_path, task_path
+from fireswarm.storage.firestore.channel import close
 from fireswarm.storage.firestore.store import FirestoreStore
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules, HeldLease
@@ -96,20 +100,32 @@ def done(summary: str = "done", **fields: Any) -> Done:
 
 
 @contextlib.asynccontextmanager
+async def open_emulator_swarm(**options: Any) -> AsyncGenerator[SwarmRig]:
+    """Open a swarm on the emulator at FIRESTORE_EMULATOR_HOST, in a project of its own."""
+    client = AsyncClient(project=f"test-{uuid.uuid4().hex[:12]}", credentials=AnonymousCredentials())
+    try:
+        async with open_test_swarm(client=client, clock=VirtualClock(datetime.now(UTC)), **options) as opened:
+            yield opened
+    finally:
+        await close(client)
+
+
+@contextlib.asynccontextmanager
 async def open_test_swarm(
     *,
     rules: BoardRules | None = None,
     database: Database | None = None,
     clock: VirtualClock | None = None,
+    client: AsyncClient | None = None,
     **settings: Any,
 ) -> AsyncGenerator[SwarmRig]:
-    """Open a swarm on a database (in memory unless one is given)."""
+    """Open a swarm on a database (in memory unless one is given), or on the store of *client*."""
     clock = clock or VirtualClock()
     indexes = IndexSet.load(packaged_path("firestore.indexes.json"))
     with TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         if database is None:
             database = stack.enter_context(Database.open(None, indexes=indexes, clock=clock.nanoseconds))
-        store = FirestoreStore(connect(database, LOCAL_PROJECT), clock)
+        store = FirestoreStore(client or connect(database, LOCAL_PROJECT), clock)
         roles = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in ROLES}
         board = Board(store, clock, frozenset(roles), rules or BoardRules(), random.Random(1))
         core = SwarmParts(

@@ -1,4 +1,4 @@
-"""An API that fails on purpose: before a commit is applied, or after it was, with the answer lost."""
+"""An API that fails on purpose: before a commit is applied, after it was with the answer lost, or before a late one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class Unreliable:
     def __init__(self, api: Any, faults: list[tuple[str, Exception]]) -> None:
         self._api = api
         self._faults = faults
+        self._late: list[dict[str, Any]] = []
         self.attempts = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -25,12 +26,22 @@ class Unreliable:
     async def commit(self, **request: Any) -> Any:
         self.attempts += 1
         when, error = self._faults.pop(0) if self._faults else ("never", None)
-        if when == "before":
+        if when == "late":
+            self._late.append(request)
+        if when in ("before", "late"):
             raise error or AssertionError
         response = await self._api.commit(**request)
         if when == "after":
             raise error or AssertionError
         return response
+
+    def recover(self) -> None:
+        """Fail no more."""
+        self._faults.clear()
+
+    async def apply_late(self) -> None:
+        """Apply the first of the commits that ended without an answer; the others then fail their preconditions."""
+        await self._api.commit(**self._late[0])
 
 
 def unreliable(swarm: SwarmRig, *faults: tuple[str, Exception]) -> Unreliable:

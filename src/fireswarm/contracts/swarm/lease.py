@@ -16,7 +16,8 @@ class HeldLease:
 
     ``epoch`` is the fencing token that every later commit must match. ``version`` is the last known update time of the
     task's document, so the usual commit needs one round trip and no read. ``over`` is True once the lease was settled:
-    the document's version then belongs to the next state.
+    the document's version then belongs to the next state. ``in_doubt`` is True after a commit of the settlement that
+    may have been applied.
     """
 
     task: Task
@@ -26,6 +27,7 @@ class HeldLease:
     expires_at: datetime
     version: Any = field(repr=False)
     over: bool = False
+    in_doubt: bool = False
 
     def lost(self) -> LeaseLost:
         """Return the error for a lease that was already settled."""

@@ -21,7 +21,17 @@ from fireswarm.errors import (
 from fireswarm.settings import STORE_TOKEN
 
 CONFLICTS = (google.AlreadyExists, google.FailedPrecondition, google.Aborted, google.NotFound)
-TRANSIENT = (google.ServiceUnavailable, google.DeadlineExceeded, google.InternalServerError, google.Unknown)
+TRANSIENT = (
+    google.ServiceUnavailable,
+    google.DeadlineExceeded,
+    google.InternalServerError,
+    google.Unknown,
+    google.Cancelled,  # by the server: a scope of ours that is canceled raises CancelledError
+)
+"""The same request may succeed later; a commit that ended with one of them may have been applied."""
+
+NOT_APPLIED = (google.ClientError, google.MethodNotImplemented)
+"""The store refused a commit. After any other error it may have been applied."""
 
 
 def translate(error: google.GoogleAPICallError | google.RetryError, doing: str) -> FireswarmError:

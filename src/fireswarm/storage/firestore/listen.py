@@ -21,7 +21,7 @@ TARGET_ID = 1
 RECONNECT_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Pauses before a broken stream is reopened, with 50 % jitter. Meanwhile, sweeps find the changes."""
 
-RETRYABLE = (*TRANSIENT, StoreUnavailable, google.Cancelled, google.ResourceExhausted, google.Aborted)
+RETRYABLE = (*TRANSIENT, StoreUnavailable, google.ResourceExhausted, google.Aborted)
 
 
 class _Result:

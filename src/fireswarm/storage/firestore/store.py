@@ -24,12 +24,18 @@ from google.cloud.firestore_v1.types import (
 )
 
 from fireswarm.contracts.ports import Clock, Committed, Delete, Query, Snapshot, Usage, Write
-from fireswarm.errors import Conflict, FireswarmError
+from fireswarm.errors import Conflict, FireswarmError, StoreError, StoreUnavailable
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import FREE_FIELDS, GIVEN_FIELDS
 from fireswarm.storage.firestore import codec
 from fireswarm.storage.firestore.channel import channel_of
-from fireswarm.storage.firestore.errors import TRANSIENT, translate, translate_cancellation, translate_errors
+from fireswarm.storage.firestore.errors import (
+    NOT_APPLIED,
+    TRANSIENT,
+    translate,
+    translate_cancellation,
+    translate_errors,
+)
 from fireswarm.storage.firestore.listen import listening
 
 ATTEMPT_TIMEOUT_SECONDS = 10.0
@@ -42,6 +48,9 @@ TOTAL_TIMEOUT_SECONDS = 30.0
 """Timeout of all attempts of one read together."""
 
 COMMIT_ATTEMPTS = 4
+SENT_AGAIN = (*TRANSIENT, StoreUnavailable, google.ResourceExhausted, google.Aborted)
+"""Errors after which a commit is sent again; its preconditions make a second application fail."""
+
 BACKOFF_SECONDS = 0.05
 """First pause between attempts of a commit; doubles each time, with full jitter."""
 
@@ -137,7 +146,7 @@ class FirestoreStore:
     async def commit(self, writes: Sequence[Write]) -> Committed:
         """Apply *writes* atomically and durably, or not at all.
 
-        A conflict after an attempt that may have been applied is marked ``ambiguous``.
+        An error after an attempt that may have been applied is marked ``ambiguous``.
         """
         request = self._request(writes)
         if self._redact is not None and self._redact.suspects(request.SerializeToString()):
@@ -151,11 +160,12 @@ class FirestoreStore:
                     response = await self._channel.api.commit(
                         request=wrapped, retry=None, timeout=ATTEMPT_TIMEOUT_SECONDS, metadata=self._channel.metadata
                     )
-            except google.GoogleAPICallError as error:
-                last_chance = attempt == COMMIT_ATTEMPTS - 1
-                if last_chance or not isinstance(error, (*TRANSIENT, google.ResourceExhausted, google.Aborted)):
-                    raise _write_error(error, writes, maybe_applied) from error
-                maybe_applied = maybe_applied or isinstance(error, TRANSIENT)
+            except (google.GoogleAPICallError, StoreUnavailable) as error:
+                maybe_applied = (
+                    maybe_applied or isinstance(error, google.Cancelled) or not isinstance(error, NOT_APPLIED)
+                )
+                if attempt == COMMIT_ATTEMPTS - 1 or not isinstance(error, SENT_AGAIN):
+                    raise _write_error(error, doing, maybe_applied) from error
                 await self._clock.sleep(random.uniform(0, BACKOFF_SECONDS * 2**attempt))
                 continue
             return self._to_committed(type(response).pb(response), writes)
@@ -204,10 +214,12 @@ def _query_request(parent: str, query: Query, root: str) -> RunQueryRequest:
     return RunQueryRequest.wrap(message)
 
 
-def _write_error(error: google.GoogleAPICallError, writes: Sequence[Write], maybe_applied: bool) -> FireswarmError:
-    ours = translate(error, f"writing {_some([write.path for write in writes])}")
-    if isinstance(ours, Conflict):
-        return Conflict(str(ours), ambiguous=maybe_applied, exists=ours.exists)
+def _write_error(
+    error: google.GoogleAPICallError | StoreUnavailable, doing: str, maybe_applied: bool
+) -> FireswarmError:
+    ours = error if isinstance(error, StoreUnavailable) else translate(error, doing)
+    if isinstance(ours, (Conflict, StoreError)):
+        ours.ambiguous = maybe_applied
     return ours
 
 

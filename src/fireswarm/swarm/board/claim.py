@@ -13,7 +13,7 @@ import anyio
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update
 from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.task import Lease, Task, TaskStatus
-from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, StoreRejected
+from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import task_path
@@ -75,28 +75,31 @@ class Claimer:
     sessions: Sequence[str] = ()
     last_seen: str | None = None
     rounds: int = 0
+    in_doubt: dict[str, tuple[Task, Snapshot]] = field(default_factory=dict[str, tuple[Task, Snapshot]])
+    """Tasks with a claim that may have been applied, or may still be, as they were read before it."""
 
     async def claim(self, wanted: int) -> list[HeldLease]:
-        """Claim up to *wanted* queued tasks. Returns an empty list if none could be claimed now."""
-        ready: list[tuple[Task, Snapshot]] = []
-        for snapshot in await self._candidates(min(wanted, self.board.rules.claim_window)):
-            try:
-                task = await self._admit(snapshot)
-            except Exception as error:  # errors of one document must not stop the other claims
-                await handle_error(self.board, snapshot, error)
-                continue
-            if task is not None:
-                ready.append((task, snapshot))
+        """Claim up to *wanted* queued tasks. Returns an empty list if none could be claimed now.
+
+        A commit that may have been applied is read again, at the latest by the next call: no lease is forgotten. Raises
+        StoreError if no task was claimed.
+        """
+        if leases := await self._settle_doubts():
+            return leases
+        ready = await self._admit_all(await self._candidates(min(wanted, self.board.rules.claim_window)))
         if not ready:
             return []
         if not self.contention.contended:
             try:
                 leases = await self._commit(ready)
-            except Conflict as conflict:
-                if conflict.ambiguous:
-                    return [lease for task, _ in ready for lease in await self._mine_after_all(task)]
             except StoreRejected:
                 pass  # one of the documents cannot be changed; it is set aside when claimed separately
+            except (Conflict, StoreError) as error:
+                if error.ambiguous:
+                    self.in_doubt |= {task.task_id: (task, snapshot) for task, snapshot in ready}
+                    return await self._settle_doubts()
+                if isinstance(error, StoreError):
+                    raise
             else:
                 self.contention.learn(len(leases), 0)
                 return leases
@@ -129,6 +132,19 @@ class Claimer:
             )
         return snapshots or head  # a hand-written head may have no task_id
 
+    async def _admit_all(self, snapshots: Sequence[Snapshot]) -> list[tuple[Task, Snapshot]]:
+        """Return the tasks that can be claimed now, with their snapshots."""
+        ready: list[tuple[Task, Snapshot]] = []
+        for snapshot in snapshots:
+            try:
+                task = await self._admit(snapshot)
+            except Exception as error:  # errors of one document must not stop the other claims
+                await handle_error(self.board, snapshot, error)
+                continue
+            if task is not None:
+                ready.append((task, snapshot))
+        return ready
+
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         """Return the task if it can be claimed now; otherwise expire, adopt or block it and return None."""
         task = parse_task_snapshot(snapshot)
@@ -153,22 +169,53 @@ class Claimer:
         return task.model_copy(update=merged)
 
     async def _one_by_one(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
-        """Claim each task with its own commit, concurrently, and update the contention factor."""
+        """Claim each task with its own commit, concurrently, and update the contention factor.
+
+        One task's error does not cost the others their leases.
+        """
         leases: list[HeldLease] = []
+        failures: list[StoreError] = []
+        lost = 0
 
         async def attempt(task: Task, snapshot: Snapshot) -> None:
+            nonlocal lost
             try:
                 leases.extend(await self._commit([(task, snapshot)]))
-            except Conflict as conflict:
-                if conflict.ambiguous:
-                    leases.extend(await self._mine_after_all(task))
             except StoreRejected as error:
                 await set_aside(self.board, snapshot, error)
+            except (Conflict, StoreError) as error:
+                if error.ambiguous:
+                    self.in_doubt[task.task_id] = task, snapshot
+                elif isinstance(error, StoreError):
+                    failures.append(error)
+                else:
+                    lost += 1
 
         async with anyio.create_task_group() as group:
             for task, snapshot in ready:
                 group.start_soon(attempt, task, snapshot)
-        self.contention.learn(len(leases), len(ready) - len(leases))
+        self.contention.learn(len(leases), lost)
+        leases = leases or await self._settle_doubts()
+        if not leases and failures:
+            raise failures[0]
+        return leases
+
+    async def _settle_doubts(self) -> list[HeldLease]:
+        """Read the tasks in doubt, and return the leases that this agent holds.
+
+        An unchanged document stays in doubt: the store may still be working on the claim.
+        """
+        if not self.in_doubt:
+            return []
+        doubts = [*self.in_doubt.values()]
+        leases: list[HeldLease] = []
+        read = await self.board.store.get_many([snapshot.path for _, snapshot in doubts])
+        for (task, before), now in zip(doubts, read, strict=True):
+            if now.update_time == before.update_time:
+                continue
+            self.in_doubt.pop(task.task_id, None)
+            if (lease := self._lease_in(task, now)) is not None:
+                leases.append(lease)
         return leases
 
     async def _commit(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
@@ -177,6 +224,8 @@ class Claimer:
         committed = await self.board.store.commit(
             [Update(item.path, self._claim_fields(task, now, expires_at), item.update_time) for task, item in ready]
         )
+        for task, _ in ready:
+            self.in_doubt.pop(task.task_id, None)
         return [
             HeldLease(task, self.agent_id, task.epoch + 1, now, expires_at, version)
             for (task, _), version in zip(ready, committed.update_times, strict=True)
@@ -202,18 +251,17 @@ class Claimer:
             "updated_at": SERVER_TIME,
         }
 
-    async def _mine_after_all(self, task: Task) -> list[HeldLease]:
-        """Return the lease if an ambiguous commit was applied, otherwise an empty list."""
-        snapshot = await self.board.store.get(task_path(task.task_id))
+    def _lease_in(self, task: Task, snapshot: Snapshot) -> HeldLease | None:
+        """Return the lease that the claim of *task* wrote, if the document still has it."""
         try:
             now = parse_task_snapshot(snapshot)
         except InvalidInput:
-            return []  # deleted or overwritten meanwhile: the sweep sets it aside
-        if now.lease is None or now.lease.owner_agent_id != self.agent_id or now.lease.epoch != task.epoch + 1:
-            return []
+            return None  # deleted or overwritten meanwhile: the sweep sets it aside
         lease = now.lease
+        if lease is None or lease.owner_agent_id != self.agent_id or lease.epoch != task.epoch + 1:
+            return None
         began = lease.claimed_at or self.board.clock.now()
-        return [HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)]
+        return HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)
 
 
 def _is_adopted(task: Task, snapshot: Snapshot) -> bool:

@@ -12,7 +12,7 @@ from fireswarm.contracts.ports import Create, Update, Write
 from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
-from fireswarm.errors import Conflict, StoreUnavailable
+from fireswarm.errors import Conflict, StoreError, StoreUnavailable
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.swarm.board import claim
@@ -46,6 +46,7 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
     """Commit *outcome* together with the writes *also* (run, envelopes, memory).
 
     Raises LeaseLost for a stale epoch, and StoreUnavailable after repeated conflicts. In both cases nothing is written.
+    After another StoreError the same call may be sent again: a commit that was applied all the same is recognized.
     """
     existed = False
     for _ in range(board.rules.settle_attempts):
@@ -62,7 +63,14 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
                 await commit_with_dependents(board, held.task, writes, transition.status, transition.reason, summary)
             else:
                 await board.store.commit(writes)
+        except StoreError as error:
+            held.in_doubt |= error.ambiguous
+            raise
         except Conflict as conflict:
+            held.in_doubt |= conflict.ambiguous
+            if held.in_doubt and await _was_applied(board, held, transition):
+                held.over = True
+                return transition
             await claim.refresh(board, held)
             if conflict.exists and existed:
                 raise
@@ -74,6 +82,13 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
         f"task {held.task.task_id}: too many write conflicts while settling; "
         "the lease will expire and the task will be retried"
     )
+
+
+async def _was_applied(board: BoardContext, held: HeldLease, transition: Transition) -> bool:
+    """Return True if the document has the state that an earlier commit of this settlement would have written."""
+    stored = (await board.store.get(task_path(held.task.task_id))).data or {}
+    names = {"status", "status_reason", "lease", "error"} & transition.fields.keys()  # others have a random pause
+    return stored.get("epoch") == held.epoch and all(stored.get(name) == transition.fields[name] for name in names)
 
 
 def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Transition:

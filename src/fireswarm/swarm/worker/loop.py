@@ -206,12 +206,13 @@ class Worker:
         return TurnEnd(outcome, tuple(journal.closing(status, text, None, text)))
 
     async def _settle(self, lease: HeldLease, end: TurnEnd) -> None:
-        """Settle the outcome; retry while the store is unavailable. Raises LeaseLost if the task is no longer held.
+        """Settle the outcome; retry while the store fails. Raises LeaseLost if the task is no longer held.
 
         The commit is fenced by the epoch: after an outage it succeeds if no other agent claimed the task meanwhile.
         """
         outcome, writes = end
         failure: Exception | None = None
+        told = ""
         while True:
             try:
                 transition = await self.parts.board.settle(lease, outcome, writes)
@@ -222,11 +223,10 @@ class Worker:
                     raise LeaseLost(f"task {lease.task.task_id} cannot be settled: {refused}") from refused
                 failure = refused
                 outcome, writes = await self._cut_short(lease, _outcome_of_refusal(refused), RunStatus.ERROR)
-            except StoreError as error:
-                if not error.retryable:
-                    raise LeaseLost(
-                        f"task {lease.task.task_id} could not be settled and will be retried: {error}"
-                    ) from error
+            except StoreError as error:  # also one without permission: an operator may give it before the lease is lost
+                if str(error) != told:
+                    _log.warning("task %s has ended and waits for the store: %s", lease.task.task_id, error)
+                told = str(error)
                 await self.parts.clock.sleep(SETTLE_PAUSE_SECONDS)
             else:
                 break
