@@ -168,9 +168,9 @@ async def test_events_noted_during_a_flush_are_stored_by_the_next_one(
     journal = await swarm.journal(held)
     real = swarm.store.commit
 
-    async def commit(writes: Any) -> Any:
+    async def commit(writes: Any, **options: Any) -> Any:
         journal.note("meanwhile")
-        return await real(writes)
+        return await real(writes, **options)
 
     for number in range(flushes):
         journal.note("before", number=number)

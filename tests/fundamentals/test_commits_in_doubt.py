@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 
+import anyio
+import anyio.lowlevel
 import pytest
 from google.api_core import exceptions as google
 
+from fireswarm.contracts.ports import Update
 from fireswarm.contracts.swarm.outcome import Outcome, Retry
 from fireswarm.contracts.swarm.task import TaskStatus
-from fireswarm.errors import FireswarmError, StoreError
+from fireswarm.errors import FireswarmError, LeaseLost, StoreError
 from fireswarm.storage.firestore.errors import TRANSIENT
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
 from fireswarm.swarm.board import HeldLease
@@ -105,3 +108,42 @@ async def test_a_settled_turn_is_recognized(
     stored = await both.task(task.task_id)
     expected = TaskStatus.DONE if outcome == done() else TaskStatus.BLOCKED
     assert (stored.status, stored.epoch, stored.lease) == (expected, 1, None)
+
+
+@pytest.mark.parametrize(("when", "code"), FAULTS)
+@pytest.mark.parametrize("lost", [1, COMMIT_ATTEMPTS])
+async def test_turns_that_are_settled_together_do_not_cost_each_other(
+    both: SwarmRig, when: str, code: type[Exception], lost: int
+) -> None:
+    """Twelve turns end at once. One was edited, one was taken by another agent, one is canceled on the way."""
+    tasks = [await both.submit(f"task {number}") for number in range(12)]
+    held = {lease.task.task_id: lease for lease in await both.claim(wanted=12)}
+    edited, stolen, canceled = (task.task_id for task in tasks[:3])
+    await both.store.commit([Update(f"agent_tasks/{edited}", {"priority": 9})])
+    thief = (await both.raw(stolen))["lease"] | {"owner_agent_id": "thief", "epoch": 2}
+    await both.store.commit([Update(f"agent_tasks/{stolen}", {"lease": thief, "epoch": 2})])
+    unreliable(both, *[(when, code("fault"))] * lost)
+    lost_leases: list[str] = []
+    scopes = {task_id: anyio.CancelScope() for task_id in held}
+
+    async def settle(task_id: str) -> None:
+        with scopes[task_id]:
+            for _ in range(8):
+                try:
+                    await both.board.settle(held[task_id], done())
+                except LeaseLost:
+                    lost_leases.append(task_id)
+                except StoreError:
+                    continue
+                return
+
+    async with time_flows(both), anyio.create_task_group() as group:
+        for task_id in held:
+            group.start_soon(settle, task_id)
+        await anyio.lowlevel.checkpoint()
+        scopes[canceled].cancel()
+    states = {task.task_id: (await both.task(task.task_id)).status for task in tasks}
+    assert lost_leases == [stolen]
+    assert states.pop(stolen) is TaskStatus.IN_PROGRESS
+    states.pop(canceled)  # its commit may have been on its way
+    assert set(states.values()) == {TaskStatus.DONE}

@@ -144,10 +144,10 @@ async def test_answer_is_returned_even_when_it_cannot_be_stored(
     """The store fails after the work and before the answer is stored; the claim then expires."""
     store, real = api.swarm.store, api.swarm.store.commit
 
-    async def commit(writes: Any) -> Any:
+    async def commit(writes: Any, **options: Any) -> Any:
         if writes[0].path.startswith(f"{REQUESTS}/") and not isinstance(writes[0], Create):
             raise StoreUnavailable("the store is away")
-        return await real(writes)
+        return await real(writes, **options)
 
     async def broken(*_: Any) -> Any:
         raise ZeroDivisionError

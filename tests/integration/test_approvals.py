@@ -290,9 +290,9 @@ async def approved_despite_a_kill(folder: Path, monkeypatch: pytest.MonkeyPatch,
         asked = await submit(swarm, folder)
         real: Callable[..., Any] = swarm.store.commit
 
-        async def commit(writes: list[Write]) -> Any:
+        async def commit(writes: list[Write], **options: Any) -> Any:
             nonlocal made
-            done = await real(writes)
+            done = await real(writes, **options)
             made += 1
             if made == kill_at:
                 raise Killed

@@ -146,9 +146,9 @@ async def _stored_despite_a_kill(folder: Path, monkeypatch: pytest.MonkeyPatch, 
         asked = await submit(swarm, folder)
         real: Callable[..., Any] = swarm.store.commit
 
-        async def commit(writes: list[Write]) -> Any:
+        async def commit(writes: list[Write], **options: Any) -> Any:
             nonlocal made
-            result = await real(writes)
+            result = await real(writes, **options)
             made += 1
             if made == kill_at:
                 raise Killed

@@ -197,10 +197,10 @@ async def test_killed_pipeline_continues_without_paying_for_advice_twice(
     root = await submit(swarm, DEMO / "Linkshelf.node.ts")
     real, commits = swarm.store.commit, 0
 
-    async def commit(writes: Any) -> Any:
+    async def commit(writes: Any, **options: Any) -> Any:
         nonlocal commits
         commits += 1
-        done = await real(writes)
+        done = await real(writes, **options)
         if commits == number:
             raise Died
         return done

@@ -212,9 +212,9 @@ async def dying_at_commit(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at
         made = 0
         real: Callable[..., Any] = swarm.store.commit
 
-        async def commit(writes: list[Write]) -> Any:
+        async def commit(writes: list[Write], **options: Any) -> Any:
             nonlocal made
-            done = await real(writes)
+            done = await real(writes, **options)
             if any("agent_runs" in write.path for write in writes):
                 made += 1
                 if made == kill_at:

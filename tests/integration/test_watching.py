@@ -169,8 +169,8 @@ async def test_run_reader_returns_each_event_once_across_pages(swarm: SwarmRig, 
     reader, told = RunReader(swarm.store), list[Any]()
     real: Callable[..., Any] = swarm.store.commit
 
-    async def commit(writes: Any) -> Any:
-        done = await real(writes)
+    async def commit(writes: Any, **options: Any) -> Any:
+        done = await real(writes, **options)
         told.extend(await reader.news(await swarm.store.get(path)))
         return done
 

@@ -68,7 +68,7 @@ def test_secret_of_a_rule_is_redacted_wherever_it_stands(name: str) -> None:
             whole = around.format(text.format(value))
             assert secret not in redactor.text(whole), whole
             assert secret not in json.dumps(redactor.value({"note": whole, "n": [1, {"a": whole}]})), whole
-            assert redactor.suspects(json.dumps({"note": whole}, ensure_ascii=False).encode()), whole
+            assert redactor.suspects([json.dumps({"note": whole}, ensure_ascii=False).encode()]), whole
 
 
 @pytest.mark.parametrize("name", RULES)

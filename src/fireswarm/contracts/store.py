@@ -110,7 +110,6 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """An applied commit: its time, and the resulting version of each write, in order."""
+    """An applied commit: the resulting version of each write, in order."""
 
-    commit_time: datetime
     update_times: tuple[Any, ...] = field(default=())

@@ -108,6 +108,7 @@ class Redactor:
         self._spaced = tuple(form for form in ordered if any(char.isspace() for char in form))
         self.longest = max(map(len, ordered), default=0)
         self._harmless: set[str] = set()
+        self._harmless_bytes: set[bytes] = set()
         self._harmless_names: set[str] = set()
 
     def text(self, text: str, *, by_line: bool = False) -> str:
@@ -160,12 +161,22 @@ class Redactor:
         text = data.decode("utf-8", "replace")
         return self.text(text) != text
 
-    def suspects(self, data: bytes) -> bool:
-        """Return True if serialized *data* may contain a secret. It works on bytes, to avoid a conversion."""
+    def suspects(self, parts: Iterable[bytes]) -> bool:
+        """Return True if one of several serialized values may contain a secret.
+
+        It works on bytes, to avoid a conversion, and remembers short values without a secret.
+        """
+        new = [part for part in parts if part not in self._harmless_bytes]
+        if not new:
+            return False
+        data = b"\n".join(new)
         if self._known_bytes is not None and self._known_bytes.search(data):
             return True
         text = data.decode("utf-8", "replace")
-        return _has_format(text) or any(find_names(text))
+        if _has_format(text) or any(find_names(text)):
+            return True
+        _remember(self._harmless_bytes, new)
+        return False
 
     def step_result(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a step without secrets.
@@ -278,7 +289,7 @@ def _clean_named(name: Any, value: Any, clean: Callable[[str], str]) -> Any:
     return REDACTED if hidden else _clean_value(value, clean)
 
 
-def _remember(known: set[str], texts: Iterable[str]) -> None:
+def _remember[T: (str, bytes)](known: set[T], texts: Iterable[T]) -> None:
     """Add the short ones of *texts* to *known*, which is cleared when it is full."""
     if len(known) > MAX_REMEMBERED:
         known.clear()

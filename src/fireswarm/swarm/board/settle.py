@@ -62,7 +62,7 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
                 summary = transition.fields["summary"]
                 await commit_with_dependents(board, held.task, writes, transition.status, transition.reason, summary)
             else:
-                await board.store.commit(writes)
+                await board.store.commit(writes, together=True)
         except StoreError as error:
             held.in_doubt |= error.ambiguous
             raise

@@ -47,7 +47,7 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
             dependents = {"dependents": [*parent.dependents, task.task_id], "updated_at": SERVER_TIME}
             writes.append(Update(path, dependents, if_update_time=snapshot.update_time))
         try:
-            await store.commit(writes)
+            await store.commit(writes, together=not unmet)
         except Conflict as conflict:
             owner = await read_owner(store, task.task_id, task.session_hash)
             if owner.task is not None:
@@ -64,10 +64,14 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
 async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | None:
     """Return None unless the role's queue is full; then return the task if it was submitted before.
 
-    Raises QueueFull if it was not. Costs one read for each 1,000 queued tasks.
+    Raises QueueFull if it was not.
     """
     most = board.rules.max_queued
-    if not most or await board.store.count(queries.queued_tasks(spec.assigned_to, most)) < most:
+    if not most or board.rooms.take(spec.assigned_to, board.clock.now()):
+        return None
+    queued = await board.store.count(queries.queued_tasks(spec.assigned_to, most))
+    board.rooms.counted(spec.assigned_to, most - queued, board.clock.now())
+    if queued < most:
         return None
     owner = await read_owner(board.store, new_task(spec, board.clock.now()).task_id, spec.session_hash)
     if owner.task is None:

@@ -39,6 +39,8 @@ async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> S
 
     Other files in the output folder of the workdir become artifacts as well.
     """
+    if not result.artifacts and not _is_used(workdir):
+        return result
     declared = {str(artifact.uri).removeprefix(WORKDIR_URI) for artifact in result.artifacts}
     outputs = await publish_folder(turn, workdir / OUTPUT_FOLDER, leave={workdir / name for name in declared})
     if not result.artifacts and not outputs:
@@ -67,7 +69,8 @@ def output_folder(parts: SwarmParts, task: Task) -> Path:
 async def remove_outputs(parts: SwarmParts, task: Task) -> None:
     """Remove the output folder of a task that is done: its files are in the blob store."""
     folder = output_folder(parts, task)
-    await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+    if _is_used(folder):
+        await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 async def remove_old_outputs(parts: SwarmParts) -> int:
@@ -130,6 +133,11 @@ async def publish_output(turn: Turn, name: str, path: Path) -> str:
 async def _publish(turn: Turn, file: OutputFile) -> Artifact:
     artifact = artifact_of(file, await publish_output(turn, file.name, file.path))
     return artifact.model_copy(update={"source_task_id": turn.task.task_id})
+
+
+def _is_used(folder: Path) -> bool:
+    """Return True if the folder was made; one call of the file system costs less than a thread."""
+    return folder.exists()
 
 
 def _has_entries(folder: Path) -> bool:
