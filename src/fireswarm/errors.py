@@ -5,6 +5,7 @@ The tree::
     FireswarmError            code, message that says what to do, retryable or not
     ├── ConfigError           settings, role cards, policies: fix the file and start again
     ├── InvalidInput          a task, envelope, answer or plan that breaks its contract
+    │   ├── NewerDocument     a newer version wrote the document; this one leaves it alone
     │   ├── GraphInvalid      a task graph with a cycle, an unknown role, or too many tasks
     │   ├── PolicyRefused     a handoff that mailbox/ does not allow
     │   ├── StaleAnswer       an answer to a question that is not open: answered, withdrawn or never asked
@@ -14,6 +15,7 @@ The tree::
     ├── NotFound              no such task, run, message, role or skill
     ├── Conflict              the document changed since it was read (or exists already)
     │   ├── LeaseLost         the caller's epoch is stale: it may commit nothing to this task
+    │   ├── WorkEdited        the task asks for other work than the turn has done
     │   └── VersionConflict   the conversation went on since it was read
     ├── DuplicateMessage      a message was handled before; the error carries the answer it got
     ├── QueueFull             too many tasks wait for the role; nothing was submitted
@@ -74,6 +76,12 @@ class GraphInvalid(InvalidInput):
     """A task graph has a cycle, an unknown role or dependency, or too many tasks; nothing was written."""
 
     code = "graph_invalid"
+
+
+class NewerDocument(InvalidInput):
+    """A document of a newer version, or a value that this version does not know; it is left as it is."""
+
+    code = "newer_document"
 
 
 class PolicyRefused(InvalidInput):
@@ -141,6 +149,15 @@ class LeaseLost(Conflict):
     """The lease passed to another holder or was canceled; the old epoch can commit nothing."""
 
     code = "lease_lost"
+
+
+class WorkEdited(Conflict):
+    """A person edited the objective or context of a task during its turn: the result is of other work.
+
+    Nothing was written.
+    """
+
+    code = "work_edited"
 
 
 class VersionConflict(Conflict):

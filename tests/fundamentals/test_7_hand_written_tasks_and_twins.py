@@ -33,7 +33,7 @@ async def claim_soon(swarm: SwarmRig) -> list[HeldLease]:
 async def test_hand_written_task_is_completed_and_claimed_in_place(swarm: SwarmRig) -> None:
     await write(swarm, "by-hand", objective="count the files", context={"path": "/a"})
     assert await swarm.claim() == []  # it has no priority, so the claim query cannot see it
-    assert await swarm.board.admit_hand_written("scout") == 1
+    assert await swarm.board.admit_hand_written("scout") == (1, "")
     [held] = await swarm.claim()
     assert (held.task.task_id, held.task.priority, held.task.session_hash) == ("by-hand", 5, "console")
     await swarm.settle(held, done("12 files"))

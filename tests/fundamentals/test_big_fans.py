@@ -13,7 +13,7 @@ from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Failed, Handoff
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import StoreUnavailable
-from fireswarm.swarm.board import HeldLease, dependents, sweep
+from fireswarm.swarm.board import HeldLease, dependents, waits
 from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
@@ -105,7 +105,8 @@ async def test_sweep_counts_when_the_worker_ended_between_commit_and_count(
         for lease in leases:
             await swarm.settle(lease)
     assert (await swarm.task(parent.task_id)).waiting_on == 20
-    await swarm.board.count_awaited_by_role("architect")
+    await swarm.clock.advance(60)
+    await swarm.board.sweep("architect")
     assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
 
 
@@ -136,7 +137,7 @@ async def test_parent_resumes_exactly_when_no_child_is_left(
     rng = random.Random(seed)
     largest = rng.choice((0, 1, 3, 8))
     monkeypatch.setattr(dependents, "MAX_WRITTEN", largest)
-    monkeypatch.setattr(sweep, "MAX_WRITTEN", largest)
+    monkeypatch.setattr(waits, "MAX_WRITTEN", largest)
     parent, leases = await delegate(swarm, rng.choice((3, 9, 14)))
     rng.shuffle(leases)
     last = leases.pop()
@@ -163,18 +164,19 @@ async def test_parent_is_queued_when_a_worker_read_it_as_wide_and_ended_before_i
     commit = swarm.store.commit
     dies = f"agent_tasks/{late.task.task_id}"
 
-    async def end_after_the_others(writes: Any) -> Any:
+    async def end_after_the_others(writes: Any, **options: Any) -> Any:
         if any(write.path == dies for write in writes):
             monkeypatch.setattr(swarm.store, "commit", commit)
             for lease in others:
                 await swarm.settle(lease)
-            await commit(writes)
+            await commit(writes, **options)
             raise StoreUnavailable("the process is gone")
-        return await commit(writes)
+        return await commit(writes, **options)
 
     await swarm.settle(first)
     monkeypatch.setattr(swarm.store, "commit", end_after_the_others)
     with pytest.raises(StoreUnavailable):
         await swarm.settle(late)
-    await swarm.board.count_awaited_by_role("architect")
+    await swarm.clock.advance(60)
+    await swarm.board.sweep("architect")
     assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED

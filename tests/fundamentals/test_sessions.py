@@ -72,10 +72,9 @@ async def test_original_of_another_session_gives_no_result(swarm: SwarmRig) -> N
     secret = await theirs(swarm)
     async with working(with_skills(swarm)) as worker:
         await write(swarm, "by-hand", duplicate_of=secret.task_id)
-        await swarm.clock.advance(60)
-        assert worker.faults == 0
+        await eventually(swarm, lambda: worker.settled == 1, "doing its own work")
     raw = await swarm.raw("by-hand")
-    assert raw["status"] != "done"
+    assert (raw["status"], raw["duplicate_of"]) == ("done", None)
     assert SECRET not in str(raw)
 
 
@@ -123,11 +122,12 @@ async def test_submitted_task_of_another_session_under_the_same_id_is_not_return
     await theirs(swarm)
     key = task_id_for("ours", idempotency_key("find it", {}, ""), "scout")
     await write(swarm, key, session_hash="theirs")
-    with pytest.raises(InvalidInput, match=r"is of session 'theirs'. Correct or delete this document"):
-        await swarm.submit("find it", session="ours")
+    ours = await swarm.submit("find it", session="ours")
+    assert (ours.session_hash, ours.task_id == key) == ("ours", False)
+    assert (await swarm.submit("find it", session="ours")).task_id == ours.task_id
 
 
-@pytest.mark.parametrize("edit", [{"assigned_to": "executor"}, {"idempotency_key": "another"}, {"objective": "else"}])
+@pytest.mark.parametrize("edit", [{"assigned_to": "executor"}, {"idempotency_key": "another"}])
 async def test_submitted_task_is_found_again_after_an_edit(swarm: SwarmRig, edit: dict[str, Any]) -> None:
     task = await swarm.submit("find it")
     await swarm.store.commit([Merge(f"agent_tasks/{task.task_id}", edit)])

@@ -57,6 +57,10 @@ class SwarmParts:
     pending: PendingWrites | None = None
     conversations: ConversationStore | None = None
 
+    def has_skill(self, name: str) -> bool:
+        """Return True for a skill of the catalog, or of this process."""
+        return name in self.inline or name in self.catalog.skills
+
     @property
     def code_rules(self) -> CodeRules:
         """The operator's rules for the code of skills."""

@@ -198,7 +198,7 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
         queries.claimable_from("doctor", 5, "8", 1),
         queries.next_due("doctor"),
         queries.due("doctor", now, 1),
-        queries.waiting_for_many("doctor", 1, 1),
+        queries.leased("doctor"),
         queries.recall("doctor", ["doctor"], 1),
         queries.session_files("doctor", "/", "0", 1),
         queries.newest(TASKS, "updated_at", 1, status="queued"),

@@ -97,6 +97,7 @@ class Message(Stored):
     outcome: str = ""
     lease: MailLease | None = None
     deliveries: int = 0
+    schema_version: int = 1
     created_at: Timestamp
     expires_at: Timestamp | None = None
 

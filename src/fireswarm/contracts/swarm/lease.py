@@ -17,7 +17,7 @@ class HeldLease:
     ``epoch`` is the fencing token that every later commit must match. ``version`` is the last known update time of the
     task's document, so the usual commit needs one round trip and no read. ``over`` is True once the lease was settled:
     the document's version then belongs to the next state. ``in_doubt`` is True after a commit of the settlement that
-    may have been applied.
+    may have been applied. ``work_id`` is the work that was claimed: a person may edit the task meanwhile.
     """
 
     task: Task
@@ -28,6 +28,11 @@ class HeldLease:
     version: Any = field(repr=False)
     over: bool = False
     in_doubt: bool = False
+    work_id: str = ""
+
+    def __post_init__(self) -> None:
+        """Note the work that was claimed."""
+        self.work_id = self.work_id or self.task.work_id
 
     def lost(self) -> LeaseLost:
         """Return the error for a lease that was already settled."""

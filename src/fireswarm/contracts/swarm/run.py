@@ -58,5 +58,6 @@ class RunDocument(Stored):
     error: str | None = None
     usage: dict[str, Any] = Field(default_factory=dict)
     live: str = ""
+    schema_version: int = 1
     started_at: Timestamp
     ended_at: Timestamp | None = None

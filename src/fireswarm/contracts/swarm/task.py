@@ -35,6 +35,9 @@ from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
 from fireswarm.contracts.swarm.envelope import Trace
 from fireswarm.errors import InvalidInput
 
+SCHEMA_VERSION = 1
+"""Version of the stored documents. A process leaves documents with a higher number as they are."""
+
 DEFAULT_PRIORITY = 5
 DEFAULT_MAX_ATTEMPTS = 5
 
@@ -235,6 +238,8 @@ class Task(Stored):
     for a decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs up to ``decided_epoch``;
     ``extra_turns`` are additional decisions of the model. ``checkpoint_uri`` is the document of its last run: a
     repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer awaited.
+    ``idempotency_key`` is always that of the stored objective and context, which a person may have edited; runs up to
+    ``work_epoch`` did other work. ``schema_version`` is the version of the document's form.
     """
 
     task_id: DocumentId
@@ -289,6 +294,8 @@ class Task(Stored):
     checkpoint_uri: str | None = None
     error: str | None = None
     result: TaskResult | None = None
+    work_epoch: Count = 0
+    schema_version: Count = SCHEMA_VERSION
     created_at: Timestamp
     updated_at: Timestamp
     ended_at: Timestamp | None = None
@@ -320,11 +327,9 @@ class Task(Stored):
         return requests[key or first]
 
     @property
-    def has_derived_id(self) -> bool:
-        """True if the id is derived from session, role and key, or if the task is linked to the task with that id."""
-        if self.duplicate_of is not None:
-            return True
-        return self.task_id == task_id_for(self.session_hash, self.idempotency_key, self.assigned_to)
+    def work_id(self) -> str:
+        """The document of ``agent_task_keys`` for the task's work: session, role, objective and context."""
+        return task_id_for(self.session_hash, self.idempotency_key, self.assigned_to)
 
 
 @dataclass(frozen=True, slots=True)

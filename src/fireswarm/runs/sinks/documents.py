@@ -71,7 +71,7 @@ class Journal:
         """
         journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id), lease.task.session_hash))
         task = lease.task
-        numbers = range(max(1, lease.epoch - EPOCHS_REPLAYED), lease.epoch)
+        numbers = range(max(1, task.work_epoch + 1, lease.epoch - EPOCHS_REPLAYED), lease.epoch)
         runs = await store.get_many([run_path(task.run_id(number)) for number in numbers])
         for number, run in zip(numbers, runs, strict=True):
             if run.data is not None:

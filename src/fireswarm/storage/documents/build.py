@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import (
     MAX_CONTEXT_BYTES,
     NO_DEADLINE,
+    SCHEMA_VERSION,
     Lease,
     StatusReason,
     Task,
@@ -26,7 +27,7 @@ from fireswarm.contracts.swarm.task import (
     idempotency_key,
     task_id_for,
 )
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, NewerDocument
 
 
 def plain(model: BaseModel) -> dict[str, Any]:
@@ -66,9 +67,32 @@ def parse_task(data: Mapping[str, Any] | None, path: str) -> Task:
     if data is None:
         raise InvalidInput(f"{path} does not exist")
     try:
-        return Task.model_validate(data)
+        task = Task.model_validate(data)
     except ValidationError as error:
-        raise InvalidInput(f"{path} is not a task: {explain_validation(error)}") from error
+        raise unreadable(error, data, f"{path} is not a task") from error
+    check_version(task.schema_version, path)
+    return task
+
+
+def check_version(version: int, path: str) -> None:
+    """Raise NewerDocument if a newer version wrote the document."""
+    if version > SCHEMA_VERSION:
+        raise NewerDocument(
+            f"{path} has schema_version {version}; this version of fireswarm knows {SCHEMA_VERSION} and leaves it alone"
+        )
+
+
+def unreadable(error: ValidationError, data: Mapping[str, Any], text: str) -> InvalidInput:
+    """Return the error for an invalid document: NewerDocument if a newer version may have written it.
+
+    A newer version has a higher ``schema_version``, or a new word where this version knows a few.
+    """
+    explained = f"{text}: {explain_validation(error)}"
+    version = data.get("schema_version")
+    newer = isinstance(version, int) and version > SCHEMA_VERSION
+    if newer or all(item["type"] == "enum" and isinstance(item["input"], str) for item in error.errors()):
+        return NewerDocument(f"{explained}. If a newer version wrote it, upgrade this one; otherwise correct it")
+    return InvalidInput(explained)
 
 
 def next_sweep(
@@ -85,6 +109,17 @@ def next_sweep(
         return None
     due = [moment for moment in (not_before, deadline) if moment is not None and moment < NO_DEADLINE]
     return min(due, default=None)
+
+
+FIRST_CHECK_SECONDS = 30.0
+LAST_CHECK_SECONDS = 3600.0
+"""Shortest and longest time between two checks of a task that waits for others; each is as long as it has waited."""
+
+
+def next_check(since: datetime, now: datetime, deadline: datetime) -> datetime:
+    """Return when a sweep checks what a task waits for that has waited *since*, at the latest at its deadline."""
+    seconds = min(max((now - since).total_seconds(), FIRST_CHECK_SECONDS), LAST_CHECK_SECONDS)
+    return min(now + timedelta(seconds=seconds), deadline)
 
 
 def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
@@ -114,7 +149,7 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
             "status_reason": StatusReason.DEPENDENCIES if waits else None,
             "summary": f"waits for {waiting_on} task(s)" if waits else "waits for an agent",
             "deadline": deadline,
-            "sweep_at": next_sweep(status, None, None, None, deadline),
+            "sweep_at": next_check(now, now, deadline) if waits else next_sweep(status, None, None, None, deadline),
             "idempotency_key": key,
             "trace": {"chain_id": task_id, "step": 0},
             "waiting_on": waiting_on,
@@ -174,6 +209,7 @@ def run_identity(task: Task, epoch: int, agent_id: str, started_at: datetime) ->
         "epoch": epoch,
         "idempotency_key": task.idempotency_key,
         "chain_id": task.trace.chain_id,
+        "schema_version": SCHEMA_VERSION,
         "started_at": started_at,
     }
 
@@ -190,6 +226,7 @@ def message_document(envelope: Envelope, sender: str, to: str, now: datetime, ke
         "status": "new",
         "lease": None,
         "deliveries": 0,
+        "schema_version": SCHEMA_VERSION,
         "created_at": now,
         "expires_at": keep_until,
     }

@@ -32,7 +32,6 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("session_hash", "asc"), ("created_at", "asc")),
         (("assigned_to", "asc"), ("sweep_at", "asc")),
         (("assigned_to", "asc"), ("status", "asc"), ("lease.expires_at", "asc")),
-        (("assigned_to", "asc"), ("status", "asc"), ("waiting_on", "asc")),
         (("status", "asc"), ("updated_at", "desc")),
         (("assigned_to", "asc"), ("updated_at", "desc")),
         (("session_hash", "asc"), ("updated_at", "desc")),

@@ -7,7 +7,7 @@ every other query needs an entry in ``indexes.COMPOSITES``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from fireswarm.contracts.ports import NAME, Operator, Query
@@ -24,11 +24,15 @@ def _of_sessions(sessions: Sequence[str]) -> Filters:
     return (("session_hash", "==", sessions[0]),) if len(sessions) == 1 else (("session_hash", "in", [*sessions]),)
 
 
-def claimable(role: str, limit: int, sessions: Sequence[str] = ()) -> Query:
-    """Queued tasks of a role by priority, then deadline, then age."""
+def claimable(role: str, limit: int | None = None, sessions: Sequence[str] = ()) -> Query:
+    """Queued tasks of a role by priority, then deadline, then age.
+
+    Without a limit it is counted: documents with a number as their priority, and with all fields of the order.
+    """
+    countable: Filters = (("priority", ">=", 1),) if limit is None else ()
     return Query(
         TASKS,
-        where=(("assigned_to", "==", role), ("status", "==", "queued"), *_of_sessions(sessions)),
+        where=(("assigned_to", "==", role), ("status", "==", "queued"), *_of_sessions(sessions), *countable),
         order_by=(("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
         limit=limit,
     )
@@ -57,6 +61,29 @@ def queued_tasks(role: str, limit: int | None = None, sessions: Sequence[str] = 
     """Queued tasks of a role without order: also finds documents that lack an ordered field."""
     where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"), *_of_sessions(sessions))
     return Query(TASKS, where=where, limit=limit)
+
+
+def queued_after(role: str, task_id: str, limit: int) -> Query:
+    """A page of queued tasks of a role by document id, after *task_id*."""
+    where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"))
+    start = {NAME: f"{TASKS}/{task_id}"} if task_id else None
+    return Query(TASKS, where, ((NAME, "asc"),), limit, start)
+
+
+def in_progress(role: str) -> Query:
+    """Running tasks of a role (counted, and read if one has no lease)."""
+    return Query(TASKS, where=(("assigned_to", "==", role), ("status", "==", "in_progress")), limit=1_000)
+
+
+def leased(role: str) -> Query:
+    """Running tasks of a role with a lease that expires at some time (counted)."""
+    long_ago = datetime(1970, 1, 1, tzinfo=UTC)
+    return Query(
+        TASKS,
+        where=(("assigned_to", "==", role), ("status", "==", "in_progress"), ("lease.expires_at", ">=", long_ago)),
+        order_by=(("lease.expires_at", "asc"),),
+        limit=1_000,
+    )
 
 
 def oldest_queued(role: str, sessions: Sequence[str] = ()) -> Query:
@@ -100,16 +127,6 @@ def awaited_by(task_id: str, status: str | None = None) -> Query:
     """Children of a task, and its past and present dependencies (counted)."""
     of_status: Filters = () if status is None else (("status", "==", status),)
     return Query(TASKS, where=(("dependents", "array_contains", task_id), *of_status))
-
-
-def waiting_for_many(role: str, more_than: int, limit: int) -> Query:
-    """Blocked tasks of a role that wait for more than a number of others."""
-    return Query(
-        TASKS,
-        where=(("assigned_to", "==", role), ("status", "==", "blocked"), ("waiting_on", ">", more_than)),
-        order_by=(("waiting_on", "asc"),),
-        limit=limit,
-    )
 
 
 def expired_leases(role: str, now: datetime, limit: int) -> Query:
@@ -206,6 +223,11 @@ def unknown_statuses(limit: int) -> Query:
     """Tasks with a status that no agent looks for. Tasks without a status are not found by any filter."""
     known = ["queued", "in_progress", "blocked", "done", "canceled"]
     return Query(TASKS, where=(("status", "not-in", known),), limit=limit)
+
+
+def with_status(status: str, limit: int) -> Query:
+    """Tasks with a status, of all roles."""
+    return Query(TASKS, where=(("status", "==", status),), limit=limit)
 
 
 def some_tasks(limit: int) -> Query:

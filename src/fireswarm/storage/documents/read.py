@@ -26,25 +26,26 @@ HAND_WRITTEN_SESSION = "console"
 
 
 def parse_task_snapshot(snapshot: Snapshot) -> Task:
-    """Parse a task. Raises InvalidInput with every invalid field.
+    """Parse a task. Raises InvalidInput with every invalid field, NewerDocument for a document of a newer version.
 
     The document's id is the task's id, even if the document has another one. Missing fields of a hand-written task are
     derived.
     """
     if snapshot.data is None:
         raise InvalidInput(f"{snapshot.path} does not exist")
-    data = snapshot.data if snapshot.data.get("task_id") == snapshot.id else {**snapshot.data, "task_id": snapshot.id}
+    key = _key_or_empty(snapshot.data)  # of what is stored: a person may have edited it
+    data = {**snapshot.data, "task_id": snapshot.id, "idempotency_key": key}
     if any(data.get(name) is None for name in REQUIRED):
         data = {**data, **_derived_fields(data, snapshot)}
     return parse_task(data, snapshot.path)
 
 
-REQUIRED = ("session_hash", "priority", "deadline", "trace", "idempotency_key", "created_at", "updated_at")
+REQUIRED = ("session_hash", "priority", "deadline", "trace", "created_at", "updated_at")
 """Fields of every submitted task that a hand-written one may lack."""
 
 
 def _derived_fields(data: Mapping[str, Any], snapshot: Snapshot) -> dict[str, Any]:
-    """Return values for the missing fields. Invalid content gets an empty key; parsing names the invalid field."""
+    """Return values for the missing fields."""
     created = snapshot.create_time or EPOCH
     derived: dict[str, Any] = {
         "session_hash": HAND_WRITTEN_SESSION,
@@ -54,12 +55,11 @@ def _derived_fields(data: Mapping[str, Any], snapshot: Snapshot) -> dict[str, An
         "created_at": created,
         "updated_at": created,
     }
-    if data.get("idempotency_key") is None:
-        derived["idempotency_key"] = _key_or_empty(data)
     return {name: value for name, value in derived.items() if data.get(name) is None}
 
 
 def _key_or_empty(data: Mapping[str, Any]) -> str:
+    """Return the key of the stored work. Invalid content gets an empty key; parsing names the invalid field."""
     try:
         return idempotency_key(data.get("objective") or "", data.get("context") or {}, data.get("fresh_key") or "")
     except (TypeError, ValueError, AttributeError, RecursionError):

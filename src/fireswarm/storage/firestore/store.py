@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ from google.cloud.firestore_v1.types import (
     RunQueryResponse,
 )
 
-from fireswarm.contracts.ports import Clock, Committed, Delete, Query, Snapshot, Usage, Write
+from fireswarm.contracts.ports import Clock, Committed, Create, Delete, Query, Snapshot, Usage, Write
 from fireswarm.errors import Conflict, FireswarmError, StoreError, StoreUnavailable
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import FREE_FIELDS, GIVEN_FIELDS
@@ -160,6 +160,13 @@ class FirestoreStore:
         self.usage.writes += len(writes) - deletes
         return Committed(tuple(result.update_time for result in results))
 
+    def as_stored(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the fields of a document as a commit would store them: without recognized secrets."""
+        write = Create("", data)
+        if self._redact is None or not self._redact.suspects(_free_values(self._request([write]))):
+            return data
+        return _without_secrets(write, self._redact).data
+
     async def _send(self, request: Any, maybe_applied: bool) -> Sequence[Any]:
         """Send a commit, again after an error that may pass, and return the results of its writes."""
         wrapped = CommitRequest.wrap(request)
@@ -210,7 +217,7 @@ def _free_values(request: Any) -> list[bytes]:
     return values
 
 
-def _without_secrets(write: Write, redact: Redactor) -> Write:
+def _without_secrets[W: Write](write: W, redact: Redactor) -> W:
     """Return the write with all text from people, skills and models redacted; ids and states are not changed."""
     if isinstance(write, Delete):
         return write

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
@@ -29,7 +29,7 @@ class Board(BoardContext):
     settle = settle.settle
     admit_hand_written = sweep.admit_hand_written
     reclaim_expired = sweep.reclaim_expired
-    count_awaited_by_role = sweep.count_awaited_by_role
+    requeue_unheld = sweep.requeue_unheld
     sweep = sweep.sweep
     settle_edited = edits.settle_edited
     cancel = actions.cancel
@@ -39,10 +39,15 @@ class Board(BoardContext):
     explain = explain.explain
     stalls = stalls.find_stalls
 
-    def claimer(self, role: str, agent_id: str, sessions: Sequence[str] = ()) -> Claimer:
-        """Return the claimer of one agent; with *sessions*, it claims only tasks of these sessions."""
+    def claimer(
+        self, role: str, agent_id: str, sessions: Sequence[str] = (), has_skill: Callable[[str], bool] = lambda _: True
+    ) -> Claimer:
+        """Return the claimer of one agent; with *sessions*, it claims only tasks of these sessions.
+
+        *has_skill* returns False for the skills that the agent lacks.
+        """
         contention = Contention(rng=random.Random(self.rng.random()))
-        return Claimer(self, role, agent_id, contention, sessions)
+        return Claimer(self, role, agent_id, contention, sessions, has_skill)
 
     def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
         """Return the tasks that settling *handoff* will create. Raises GraphInvalid for an invalid plan."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import anyio
 
-from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update
+from fireswarm.contracts.ports import SERVER_TIME, Query, Snapshot, Update
 from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.task import Lease, Task, TaskStatus
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.build import plain
+from fireswarm.storage.documents.build import next_check, plain
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again
+from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again, is_adopted, pause_until
 from fireswarm.swarm.board.by_hand.set_aside import handle_error
 from fireswarm.swarm.board.dependents import set_aside
 from fireswarm.swarm.board.operator import answers
@@ -66,13 +67,17 @@ class Contention:
 
 @dataclass(slots=True)
 class Claimer:
-    """Claims tasks of one role for one agent; with ``sessions``, only tasks of these sessions."""
+    """Claims tasks of one role for one agent; with ``sessions``, only tasks of these sessions.
+
+    ``has_skill`` returns False for a skill that the agent lacks: a task that names it waits for another agent.
+    """
 
     board: BoardContext
     role: str
     agent_id: str
     contention: Contention
     sessions: Sequence[str] = ()
+    has_skill: Callable[[str], bool] = lambda _: True
     last_seen: str | None = None
     rounds: int = 0
     in_doubt: dict[str, tuple[Task, Snapshot]] = field(default_factory=dict[str, tuple[Task, Snapshot]])
@@ -113,24 +118,27 @@ class Claimer:
         self.rounds += 1
         if self.rounds % AGING_ROUNDS == 0:
             before = self.board.clock.now() - timedelta(seconds=self.board.rules.aging_seconds)
-            aged = queries.queued_before(self.role, before, wanted, self.sessions)
-            if waiting := await self.board.store.query(aged):
+            if waiting := await self._query(partial(queries.queued_before, self.role, before), wanted):
                 return waiting
         if not self.contention.contended:
-            return await self.board.store.query(queries.claimable(self.role, wanted, self.sessions))
-        head = await self.board.store.query(queries.claimable(self.role, 1, self.sessions))
+            return await self._query(partial(queries.claimable, self.role), wanted)
+        head = await self._query(partial(queries.claimable, self.role), 1)
         priority = (head[0].data or {}).get("priority") if head else None
         if priority is None:
             return head
         place = self.contention.somewhere()
-        snapshots = await self.board.store.query(
-            queries.claimable_from(self.role, priority, place, wanted, self.sessions)
-        )
+        snapshots = await self._query(partial(queries.claimable_from, self.role, priority, place), wanted)
         if len(snapshots) < wanted:
-            snapshots += await self.board.store.query(
-                queries.claimable_before(self.role, priority, place, wanted - len(snapshots), self.sessions)
-            )
+            rest = partial(queries.claimable_before, self.role, priority, place)
+            snapshots += await self._query(rest, wanted - len(snapshots))
         return snapshots or head  # a hand-written head may have no task_id
+
+    async def _query(self, query: Callable[[int, Sequence[str]], Query], wanted: int) -> list[Snapshot]:
+        """Return up to *wanted* results, without the documents that this process leaves to a newer version."""
+        aside = self.board.aside
+        more = min(len(aside.left_alone), self.board.rules.sweep_batch)
+        found = await self.board.store.query(query(wanted + more, self.sessions))
+        return [item for item in found if not aside.leaves(item)][:wanted] if more else found
 
     async def _admit_all(self, snapshots: Sequence[Snapshot]) -> list[tuple[Task, Snapshot]]:
         """Return the tasks that can be claimed now, with their snapshots."""
@@ -147,14 +155,28 @@ class Claimer:
 
     async def _admit(self, snapshot: Snapshot) -> Task | None:
         """Return the task if it can be claimed now; otherwise expire, adopt or block it and return None."""
-        task = parse_task_snapshot(snapshot)
-        if task.deadline <= self.board.clock.now():
-            await check_due(self.board, snapshot, self.board.clock.now())
+        task, now = parse_task_snapshot(snapshot), self.board.clock.now()
+        if task.deadline <= now:
+            await check_due(self.board, snapshot, now)
             return None
-        if not _is_adopted(task, snapshot):
-            await adopt(self.board.store, task, snapshot)
+        if task.not_before is not None and task.not_before > now:
+            await pause_until(self.board, task, snapshot, task.not_before, "starts later, as its not_before says")
+            return None
+        if task.skill is not None and not self.has_skill(task.skill):
+            reason = f"waits for an agent with the skill {task.skill}, which {self.agent_id} does not have"
+            await pause_until(self.board, task, snapshot, next_check(task.created_at, now, task.deadline), reason)
+            return None
+        if not is_adopted(task, snapshot) or await self._original_was_edited(task):
+            await adopt(self.board, task, snapshot)
             return None
         return await self._accept_answers(task, snapshot) if task.questions else task
+
+    async def _original_was_edited(self, task: Task) -> bool:
+        """Return True for a task that repeats another's work which is no longer its own work."""
+        if task.duplicate_of is None:
+            return False
+        snapshot = await self.board.store.get(task_path(task.duplicate_of))
+        return snapshot.data is not None and parse_task_snapshot(snapshot).work_id != task.work_id
 
     async def _accept_answers(self, task: Task, snapshot: Snapshot) -> Task | None:
         """Return the task if its stored answers are valid; otherwise block it again and return None.
@@ -262,15 +284,6 @@ class Claimer:
             return None
         began = lease.claimed_at or self.board.clock.now()
         return HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)
-
-
-def _is_adopted(task: Task, snapshot: Snapshot) -> bool:
-    """Return True if the document can be claimed unchanged: submitted, planned, or adopted before.
-
-    A copy made in the console still has the ``task_id`` of its original, so it is adopted as another task.
-    """
-    data = snapshot.data or {}
-    return data.get("task_id") == snapshot.id and "trace" in data and (bool(task.key_id) or task.has_derived_id)
 
 
 async def renew(board: BoardContext, held: HeldLease) -> None:

@@ -25,7 +25,7 @@ from fireswarm.contracts.swarm.task import (
     Task,
     TaskStatus,
 )
-from fireswarm.errors import Conflict, InvalidInput, StoreError, StoreRejected
+from fireswarm.errors import Conflict, InvalidInput, NewerDocument, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
@@ -127,10 +127,10 @@ async def _tell(store: Store, task: Task, status: TaskStatus, reason: StatusReas
     if status is TaskStatus.DONE:
         return await _tell_of_end(store, task)
     if status is TaskStatus.CANCELED:
-        return await _tell_of_failure(store, task, f"task {_short(task)} was canceled", canceled=True)
+        return await tell_of_loss(store, task, f"task {_short(task)} was canceled", "was canceled")
     if status is TaskStatus.BLOCKED and reason in GIVEN_UP:
         text = f"task {_short(task)} was given up: {first_line(summary)}"
-        return await _tell_of_failure(store, task, text, canceled=False)
+        return await _tell_of_failure(store, task, text, lost="")
     return Told()
 
 
@@ -141,7 +141,7 @@ async def _tell_of_end(store: Store, ended: Task) -> Told:
         if waiting.task.waiting_on > MAX_WRITTEN:
             told.to_count.append(waiting.task.task_id)
         elif ended.task_id not in waiting.task.gave_up:
-            told.writes.append(Update(waiting.snapshot.path, _fewer(waiting.task, 1), waiting.snapshot.update_time))
+            told.writes.append(Update(waiting.snapshot.path, fewer(waiting.task, 1), waiting.snapshot.update_time))
     return told
 
 
@@ -158,7 +158,7 @@ async def count_awaited(board: BoardContext, task_id: str) -> bool:
         if await _count_left(store, task):
             return False
         try:
-            await store.commit([Update(snapshot.path, _fewer(task, task.waiting_on), snapshot.update_time)])
+            await store.commit([Update(snapshot.path, fewer(task, task.waiting_on), snapshot.update_time)])
         except Conflict:
             continue
         return True
@@ -172,11 +172,20 @@ async def _count_left(store: Store, task: Task) -> int:
     """
     registered = await store.count(queries.awaited_by(task.task_id))
     done = await store.count(queries.awaited_by(task.task_id, status=TaskStatus.DONE.value))
-    left = registered - done
+    deleted = max(0, len(awaited_ids(task)) - registered)  # a sweep decides what becomes of the task
+    left = registered + deleted - done
     if left > len(task.gave_up):
         return left - len(task.gave_up)  # at least
     given_up = await store.get_many([task_path(child_id) for child_id in task.gave_up])
+    left -= min(deleted, sum(child.data is None for child in given_up))
     return left - sum((child.data or {}).get("status") not in (None, TaskStatus.DONE) for child in given_up)
+
+
+def awaited_ids(task: Task) -> list[str]:
+    """Return the ids of the tasks for which a blocked task waits or waited."""
+    if task.status_reason is StatusReason.DELEGATING:
+        return [*task.children]
+    return [*task.depends_on, *([task.duplicate_of] if task.duplicate_of else [])]
 
 
 async def set_aside(board: BoardContext, snapshot: Snapshot, error: Exception) -> bool:
@@ -186,6 +195,9 @@ async def set_aside(board: BoardContext, snapshot: Snapshot, error: Exception) -
     since it has neither a lease nor a ``sweep_at``.
     """
     if snapshot.data is None or is_set_aside(snapshot.data):
+        return False
+    if isinstance(error, NewerDocument):
+        board.aside.leave(snapshot, error)
         return False
     shortest = [shortest_set_aside_write(snapshot)]
     for commit in (partial(_commit_set_aside, board, snapshot, error), partial(board.store.commit, shortest)):
@@ -206,36 +218,45 @@ async def _commit_set_aside(board: BoardContext, snapshot: Snapshot, error: Exce
     stored: Any = (snapshot.data or {}).get("dependents")
     ids = [item for item in stored if is_document_id(item)] if isinstance(stored, list) else []
     text = f"task {snapshot.id[:SHORT_ID_CHARS]} was set aside: {first_line(str(error))}"
-    told = (
-        await _tell_of_failure(board.store, UnreadableTask(snapshot.id, ids), text, canceled=False) if ids else Told()
-    )
+    told = await _tell_of_failure(board.store, UnreadableTask(snapshot.id, ids), text, lost="") if ids else Told()
     await board.store.commit([set_aside_write(snapshot, error), *told.writes])
     await _follow_up(board, told)
 
 
-async def _tell_of_failure(store: Store, failed: Awaited, text: str, *, canceled: bool) -> Told:
+async def tell_of_loss(store: Store, lost: Awaited, text: str, how: str) -> Told:
+    """Return the writes that tell the dependents of a task which will never run: *how* it was lost."""
+    return await _tell_of_failure(store, lost, text, lost=how)
+
+
+async def commit_told(board: BoardContext, told: Told) -> None:
+    """Commit the updates of dependents by themselves. Raises Conflict."""
+    if told.writes:
+        await board.store.commit(told.writes)
+    await _follow_up(board, told)
+
+
+async def _tell_of_failure(store: Store, failed: Awaited, text: str, *, lost: str) -> Told:
     """Return the writes that note the failure on every dependent of *failed*, and resume or fail their parents.
 
-    A task that depends on a canceled one can never run as planned, so a person has to decide.
+    *lost* says how a task was lost that will never run; what depends on it can never run as planned, so a person has to
+    decide.
     """
     told = Told()
     writes = told.writes
     stuck, parents = await _find_stuck(store, failed, told)
     for waiting in stuck:
-        if canceled and waiting.task.duplicate_of == failed.task_id:
-            ready = f"task {failed.task_id} with the same work was canceled, this one does it"
+        if lost and waiting.task.duplicate_of == failed.task_id:
+            ready = f"task {failed.task_id} with the same work {lost}, this one does it"
             fields = queued_fields(waiting.task, ready) | {"waiting_on": 0}
             fields |= {"duplicate_of": DELETE_FIELD, "key_id": DELETE_FIELD}  # the next claim adopts it again
-        elif canceled and failed.task_id in waiting.task.depends_on:
-            summary = (
-                f"depends on task {failed.task_id}, which was canceled: retry runs this task anyway, cancel ends it"
-            )
+        elif lost and failed.task_id in waiting.task.depends_on:
+            summary = f"depends on task {failed.task_id}, which {lost}: retry runs this task anyway, cancel ends it"
             fields = unleased_fields(waiting.task, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)
         else:
             fields = {"summary": _waiting_summary(waiting.task.waiting_on, text), "updated_at": SERVER_TIME}
         writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
     for waiting in parents:
-        ended = {failed.task_id} if canceled else set[str]()
+        ended = {failed.task_id} if lost else set[str]()
         writes.append(Update(waiting.snapshot.path, _after_failure(waiting, text, ended), waiting.snapshot.update_time))
         if waiting.task.waiting_on > MAX_WRITTEN:
             told.to_count.append(waiting.task.task_id)
@@ -315,11 +336,11 @@ def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str
     fresh = sorted(counted - set(task.gave_up))
     less = len(fresh) if task.waiting_on <= MAX_WRITTEN else 0  # otherwise it is counted after the commit
     left = max(0, task.waiting_on - less)
-    fields = _fewer(task, less) | {"gave_up": [*task.gave_up, *fresh]}
+    fields = fewer(task, less) | {"gave_up": [*task.gave_up, *fresh]}
     return fields | ({"summary": _waiting_summary(left, text)} if left else {})
 
 
-def _fewer(task: Task, count: int) -> dict[str, Any]:
+def fewer(task: Task, count: int) -> dict[str, Any]:
     """Return the fields of a task that waits for *count* fewer tasks: queued if none is left."""
     left = max(0, task.waiting_on - count)
     if left:

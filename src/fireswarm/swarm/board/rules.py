@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
-from fireswarm.contracts.ports import Clock, Store
+from fireswarm.contracts.ports import Clock, Snapshot, Store
 from fireswarm.errors import NotFound
+
+_log = logging.getLogger(__name__)
 
 COUNT_SERVES_SECONDS = 10.0
 
@@ -65,10 +69,24 @@ class BoardRules:
 
 @dataclass(slots=True)
 class SetAside:
-    """Documents that this process set aside: their number, and the last one with its reason."""
+    """Documents that this process set aside: their number, and the last one with its reason.
+
+    ``left_alone`` are documents of a newer version, which it does not change, by path, with their update times.
+    """
 
     count: int = 0
     last: str = ""
+    left_alone: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def leave(self, snapshot: Snapshot, error: Exception) -> None:
+        """Note a document that is left as it is; each version of it is logged once."""
+        if not self.leaves(snapshot):
+            self.left_alone[snapshot.path] = snapshot.update_time
+            _log.warning("left alone: %s", error)
+
+    def leaves(self, snapshot: Snapshot) -> bool:
+        """Return True if this version of the document is left as it is."""
+        return self.left_alone.get(snapshot.path, self) == snapshot.update_time
 
     def add(self, path: str, error: Exception) -> None:
         """Count one document."""

@@ -12,14 +12,14 @@ from fireswarm.contracts.ports import Create, Update, Write
 from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskStatus
-from fireswarm.errors import Conflict, StoreError, StoreUnavailable
+from fireswarm.errors import Conflict, StoreError, StoreUnavailable, WorkEdited
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.swarm.board import claim
 from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.operator.answers import ask_fields
 from fireswarm.swarm.board.rules import BoardContext
-from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields
+from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields, waiting_fields
 from fireswarm.swarm.board.submit import children_of, document
 
 
@@ -45,13 +45,16 @@ class Transition:
 async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: Sequence[Write] = ()) -> Transition:
     """Commit *outcome* together with the writes *also* (run, envelopes, memory).
 
-    Raises LeaseLost for a stale epoch, and StoreUnavailable after repeated conflicts. In both cases nothing is written.
+    Raises LeaseLost for a stale epoch, WorkEdited if the task asks for other work by now, and StoreUnavailable after
+    repeated conflicts. In these cases nothing is written.
     After another StoreError the same call may be sent again: a commit that was applied all the same is recognized.
     """
     existed = False
     for _ in range(board.rules.settle_attempts):
         if held.over:
             raise held.lost()
+        if held.task.work_id != held.work_id and not isinstance(outcome, Released):
+            raise WorkEdited(f"the objective or context of task {held.task.task_id} was edited during its turn")
         transition = transition_of(board, held, outcome)
         fields = transition.fields | {"checkpoint_uri": run_path(held.run_id)}
         writes: list[Write] = [Update(task_path(held.task.task_id), fields, held.version)]
@@ -160,7 +163,7 @@ def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transit
         return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births))
     linked = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
     summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
-    fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DELEGATING, summary)
+    fields = waiting_fields(task, StatusReason.DELEGATING, summary, board.clock.now())
     fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
     fields |= _so_far(handoff.result)
     return Transition(fields, linked)

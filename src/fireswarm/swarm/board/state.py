@@ -10,7 +10,7 @@ from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Merge, Snapshot, Update
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Lease, StatusReason, Task, TaskStatus
-from fireswarm.storage.documents.build import next_sweep, run_identity
+from fireswarm.storage.documents.build import next_check, next_sweep, run_identity
 from fireswarm.storage.documents.paths import run_path
 
 SET_ASIDE: dict[str, Any] = {
@@ -45,6 +45,13 @@ def unleased_fields(
     if status.terminal:
         fields["ended_at"] = SERVER_TIME
     return fields
+
+
+def waiting_fields(task: Task, reason: StatusReason, summary: str, now: datetime) -> dict[str, Any]:
+    """Return the state of a task that waits for others: each end queues it, and sweeps check that none was missed."""
+    return unleased_fields(task, TaskStatus.BLOCKED, reason, summary) | {
+        "sweep_at": next_check(now, now, task.deadline)
+    }
 
 
 def first_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -23,6 +24,13 @@ def document(task: Task) -> dict[str, Any]:
     return plain(task) | {"created_at": SERVER_TIME, "updated_at": SERVER_TIME}
 
 
+def _as_stored(store: Store, spec: TaskSpec) -> TaskSpec:
+    """Return the spec with the objective and context that will be stored: their key is that of the document."""
+    stored = store.as_stored(plain(spec))
+    changed = {name: stored[name] for name in ("objective", "context") if stored.get(name, {}) != getattr(spec, name)}
+    return spec.model_copy(update=changed) if changed else spec
+
+
 async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     """Create a task, or return the existing one with this objective, context and session.
 
@@ -31,6 +39,7 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     conflicts.
     """
     store, clock, rules = board.store, board.clock, board.rules
+    spec = _as_stored(store, spec)
     if (earlier := await _sent_to_full_queue(board, spec)) is not None:
         return Submitted(earlier, created=False)
     owner: Owner | None = None
@@ -41,18 +50,20 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
         task = new_task(spec, now, waiting_on=len(unmet))
         if task.deadline <= now:
             return await _sent_before(store, task)
+        if owner is not None and owner.taken:
+            task = task.model_copy(update={"task_id": str(uuid.uuid4())})
         writes: list[Write] = [Create(task_path(task.task_id), document(task))]
-        writes.append(create_key(task.task_id, task) if owner is None else owner.take_over(task.task_id, task))
+        writes.append(create_key(task.key_id, task) if owner is None else owner.take_over(task.key_id, task))
         for path, (snapshot, parent) in unmet.items():
             dependents = {"dependents": [*parent.dependents, task.task_id], "updated_at": SERVER_TIME}
             writes.append(Update(path, dependents, if_update_time=snapshot.update_time))
         try:
             await store.commit(writes, together=not unmet)
         except Conflict as conflict:
-            owner = await read_owner(store, task.task_id, task.session_hash)
+            owner = await read_owner(store, task)
             if owner.task is not None:
                 return Submitted(owner.task, created=conflict.ambiguous and owner.task.task_id == task.task_id)
-            if owner.fault is not None and owner.snapshot.id == task.task_id:
+            if owner.fault is not None and owner.snapshot.id == task.key_id:
                 raise InvalidInput(f"{owner.fault}. Correct or delete this document, then submit again") from conflict
             continue
         return Submitted(task, created=True)
@@ -73,7 +84,7 @@ async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | Non
     board.rooms.counted(spec.assigned_to, most - queued, board.clock.now())
     if queued < most:
         return None
-    owner = await read_owner(board.store, new_task(spec, board.clock.now()).task_id, spec.session_hash)
+    owner = await read_owner(board.store, new_task(spec, board.clock.now()))
     if owner.task is None:
         raise QueueFull(
             f"{most:,} or more tasks wait for a {spec.assigned_to} agent (queue.max_queued): nothing was "
@@ -87,7 +98,7 @@ async def _sent_before(store: Store, task: Task) -> Submitted:
 
     Raises InvalidInput if the deadline has passed without a submit.
     """
-    owner = await read_owner(store, task.task_id, task.session_hash)
+    owner = await read_owner(store, task)
     if owner.task is None:
         raise InvalidInput(
             f"the deadline, {task.deadline.isoformat()}, has passed: nothing was submitted. Give a later one, in UTC"

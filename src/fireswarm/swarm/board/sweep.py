@@ -12,18 +12,22 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from fireswarm.contracts.ports import DELETE_FIELD, Snapshot, Store, Update, Write
+from fireswarm.contracts.ports import DELETE_FIELD, Snapshot, Update, Write
 from fireswarm.contracts.swarm.run import RunStatus
-from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, StatusReason, Task, TaskStatus
+from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, StatusReason, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.adopt import adopt
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
-from fireswarm.swarm.board.dependents import MAX_WRITTEN, commit_with_dependents, count_awaited
+from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
+from fireswarm.swarm.board.waits import check_waiting
+
+MAX_PAGES = 10
+"""Pages of queued documents that one sweep reads to find those that no claim can see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,13 @@ async def sweep(board: BoardContext, role: str, *, held: Collection[str] = (), r
     due_at = (head[0].data or {}).get("sweep_at")
     if isinstance(due_at, datetime) and due_at > now:
         return Swept(next_due=due_at)
-    batch = board.rules.sweep_batch
+    batch = board.rules.sweep_batch + min(len(board.aside.left_alone), board.rules.sweep_batch)
     due = queries.due(role, now, batch) if isinstance(due_at, datetime) else queries.next_due(role, batch)
     snapshots = [item for item in await store.query(due) if _is_due(item, now) and item.id not in held]
     if not reclaim:
         snapshots = [item for item in snapshots if (item.data or {}).get("status") != TaskStatus.IN_PROGRESS.value]
-    return await _check_all(board, snapshots, now)
+    snapshots = [item for item in snapshots if not board.aside.leaves(item)]
+    return await _check_all(board, snapshots, now) if snapshots else Swept()
 
 
 def _is_due(snapshot: Snapshot, now: datetime) -> bool:
@@ -68,13 +73,6 @@ async def reclaim_expired(board: BoardContext, role: str, *, held: Collection[st
     now = board.clock.now()
     expired = await board.store.query(queries.expired_leases(role, now, board.rules.sweep_batch))
     return await _check_all(board, [item for item in expired if item.id not in held], now)
-
-
-async def count_awaited_by_role(board: BoardContext, role: str) -> None:
-    """Repeat the counts for tasks that wait for many: a worker may have died between its commit and its count."""
-    many = queries.waiting_for_many(role, MAX_WRITTEN, board.rules.sweep_batch)
-    for snapshot in await board.store.query(many):
-        await work_on_document(board, snapshot, partial(count_awaited, board, snapshot.id))
 
 
 async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: datetime) -> Swept:
@@ -92,6 +90,8 @@ async def _check_all(board: BoardContext, snapshots: Sequence[Snapshot], now: da
 async def check_due(board: BoardContext, snapshot: Snapshot, now: datetime) -> TaskStatus | None:
     """Process one due task and return its new status; None if only its ``sweep_at`` changed."""
     task = parse_task_snapshot(snapshot)
+    if task.status is TaskStatus.BLOCKED and task.status_reason in WAITS_FOR_OTHERS and task.deadline > now:
+        return await check_waiting(board, snapshot, task, now)
     first, *others = _due_writes(task, snapshot, now)
     fields: Any = first.data if isinstance(first, Update) else {}
     if "status" not in fields:
@@ -126,8 +126,10 @@ def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
 
     An expired lease counts as an attempt, so that a task that crashes its workers is not retried forever.
     """
+    if task.lease is None:  # by hand: no agent has it, and none lost it
+        return [Update(snapshot.path, queued_fields(task, "nobody holds it, waits for an agent"), snapshot.update_time)]
     attempt = task.attempt + 1
-    holder = task.lease.owner_agent_id if task.lease else "an unknown agent"
+    holder = task.lease.owner_agent_id
     error = f"the lease of {holder} (epoch {task.epoch}) expired without a renewal: the process died or hung"
     if attempt >= task.max_attempts:
         summary = f"gave up after {attempt} attempts: {error}"
@@ -135,12 +137,11 @@ def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
     else:
         fields = queued_fields(task, f"reclaimed: {error}")
     fields |= {"attempt": attempt, "error": error}
-    if task.lease is not None:
-        fields["checkpoint_uri"] = run_path(task.run_id(task.lease.epoch))
-    writes: list[Write] = [Update(snapshot.path, fields, snapshot.update_time)]
-    if task.lease is not None:
-        writes.append(end_run_write(task, task.lease, RunStatus.TIMEOUT, error))
-    return writes
+    fields["checkpoint_uri"] = run_path(task.run_id(task.lease.epoch))
+    return [
+        Update(snapshot.path, fields, snapshot.update_time),
+        end_run_write(task, task.lease, RunStatus.TIMEOUT, error),
+    ]
 
 
 def _deadline_missed(task: Task) -> dict[str, Any]:
@@ -148,19 +149,53 @@ def _deadline_missed(task: Task) -> dict[str, Any]:
     return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEADLINE_EXCEEDED, summary)
 
 
-async def admit_hand_written(board: BoardContext, role: str) -> int:
-    """Adopt queued documents that the claim query cannot return for lack of a sort field.
+async def admit_hand_written(board: BoardContext, role: str, after: str = "") -> tuple[int, str]:
+    """Adopt the queued documents that no claim can see: they lack a sort field, or store it in another type.
 
-    Returns the number of documents.
+    Two counts tell whether there are any, at one read for each 1,000 queued tasks. If so, up to `MAX_PAGES` pages of
+    queued documents are read, from the id *after* on. Returns the number of adopted documents, and the id from which
+    the next call goes on, or "".
     """
-    admitted = 0
-    for snapshot in await board.store.query(queries.queued_tasks(role, board.rules.sweep_batch)):
-        data = snapshot.data or {}
-        if any(data.get(name) is None for name in ("priority", "deadline", "created_at")):
-            await work_on_document(board, snapshot, partial(_adopt, board.store, snapshot))
-            admitted += 1
-    return admitted
+    store = board.store
+    hidden = await store.count(queries.queued_tasks(role)) - await store.count(queries.claimable(role))
+    adopted = 0
+    for _ in range(MAX_PAGES):
+        if adopted >= hidden:
+            return adopted, ""
+        page = await store.query(queries.queued_after(role, after, board.rules.sweep_batch))
+        for snapshot in page:
+            if _is_hidden(snapshot):
+                await work_on_document(board, snapshot, partial(_adopt, board, snapshot))
+                adopted += 1
+        after = page[-1].id if len(page) == board.rules.sweep_batch else ""
+    return adopted, after
 
 
-async def _adopt(store: Store, snapshot: Snapshot) -> None:
-    await adopt(store, parse_task_snapshot(snapshot), snapshot)
+def _is_hidden(snapshot: Snapshot) -> bool:
+    data = snapshot.data or {}
+    priority = data.get("priority")
+    sorted_by = isinstance(priority, (int, float)) and priority >= 1
+    return not sorted_by or any(data.get(name) is None for name in ("deadline", "created_at"))
+
+
+async def _adopt(board: BoardContext, snapshot: Snapshot) -> None:
+    await adopt(board, parse_task_snapshot(snapshot), snapshot)
+
+
+async def requeue_unheld(board: BoardContext, role: str, held: Collection[str] = ()) -> int:
+    """Queue the tasks in progress that no agent holds: a person removed the lease, or wrote the status without one.
+
+    Two counts tell whether there are any. Returns the number of queued tasks.
+    """
+    store, now = board.store, board.clock.now()
+    running = await store.count(queries.in_progress(role))
+    if running <= await store.count(queries.leased(role)):
+        return 0
+    unheld = [item for item in await store.query(queries.in_progress(role)) if item.id not in held]
+    swept = await _check_all(board, [item for item in unheld if _lease_of(item) is None], now)
+    return len(swept.queued)
+
+
+def _lease_of(snapshot: Snapshot) -> Any:
+    lease: Any = (snapshot.data or {}).get("lease")
+    return lease.get("expires_at") if isinstance(lease, dict) else None

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import JsonObject, explain_validation
+from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import Clock, Create, Query, Snapshot, Store, Update, Write
 from fireswarm.contracts.skills.skill import Reply, asks_approval
@@ -31,7 +31,7 @@ from fireswarm.contracts.swarm.envelope import (
 )
 from fireswarm.contracts.swarm.task import Constraints, Task, TaskResult
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, NotFound
-from fireswarm.storage.documents.build import message_document, plain
+from fireswarm.storage.documents.build import check_version, message_document, plain, unreadable
 from fireswarm.storage.documents.paths import message_path, task_path
 from fireswarm.storage.documents.read import HAND_WRITTEN_SESSION, parse_readable, parse_task_snapshot
 from fireswarm.swarm.records.policy import HandoffPolicy
@@ -184,11 +184,13 @@ def parse_message(snapshot: Snapshot) -> Message:
         raise NotFound(f"there is no message {snapshot.id}")
     data = snapshot.data
     try:
-        return Message.model_validate(
+        message = Message.model_validate(
             data if data.get("message_id") == snapshot.id else _with_missing_fields(snapshot, data)
         )
     except ValidationError as error:
-        raise InvalidInput(f"{snapshot.path} is not a message: {explain_validation(error)}") from error
+        raise unreadable(error, data, f"{snapshot.path} is not a message") from error
+    check_version(message.schema_version, snapshot.path)
+    return message
 
 
 def _with_missing_fields(snapshot: Snapshot, data: Mapping[str, Any]) -> dict[str, Any]:

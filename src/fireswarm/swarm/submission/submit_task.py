@@ -15,6 +15,6 @@ async def submit_task(parts: SwarmParts, spec: TaskSpec) -> Submitted:
     ``Board.submit``.
     """
     check_role(parts.roles, spec.assigned_to, spec.capabilities)
-    if spec.skill is not None and spec.skill not in parts.catalog.skills and spec.skill not in parts.inline:
+    if spec.skill is not None and not parts.has_skill(spec.skill):
         raise InvalidInput(f"there is no skill {spec.skill!r}; omit it to let the role choose one")
     return await parts.board.submit(spec)

@@ -60,6 +60,7 @@ class Heartbeat:
         self._message = message
         self._tree = ProcessTree()
         self._started_at: datetime | None = None
+        self.queued = 1  # until it is counted
 
     async def write(self, state: AgentState, holding: Sequence[str], faults: int = 0) -> None:
         """Write one heartbeat: state, load of the process and its children, tasks in progress, and the role's queue."""
@@ -68,6 +69,7 @@ class Heartbeat:
         cpu, mem = self._tree.load()
         worker = self._parts.settings.worker
         queued, oldest_seconds = (0, 0.0) if state is AgentState.STOPPED else await self._queue(now)
+        self.queued = queued
         status = AgentStatus(
             agent_id=self._agent_id,
             role=self._role,

@@ -17,7 +17,7 @@ from fireswarm.contracts.swarm.outcome import Failed, Outcome, Released, Retry
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
-from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected
+from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected, WorkEdited
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
@@ -72,7 +72,7 @@ class Worker:
         self.stopping = False
         self.held = HeldTasks()
         self.settled = 0
-        self._claimer = parts.board.claimer(role, agent_id, parts.settings.worker.sessions)
+        self._claimer = parts.board.claimer(role, agent_id, parts.settings.worker.sessions, parts.has_skill)
         self._serving = 0
         self._mean_turn_seconds = float("inf")
         self._time_to_finish = anyio.CancelScope()
@@ -297,6 +297,8 @@ def _outcome_of_refusal(refused: Exception) -> Outcome:
 
     A conflict that remains means that a document of this epoch exists already: the task was reset to an earlier epoch.
     """
+    if isinstance(refused, WorkEdited):
+        return Released(f"{refused}: it runs again")
     if isinstance(refused, Conflict):
         return Retry(f"the task's document was reset: {refused}")
     return Failed(str(refused))

@@ -11,7 +11,7 @@ from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_STORED_SUMMARY_CHARS
 from fireswarm.contracts.ports import Create, Query, Snapshot, Write
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, MailKind, TaskRef
-from fireswarm.errors import Conflict, FireswarmError, StoreError, StoreRejected
+from fireswarm.errors import Conflict, FireswarmError, NewerDocument, StoreError, StoreRejected
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path
 from fireswarm.swarm.parts import SwarmParts
@@ -44,6 +44,8 @@ async def act_on(parts: SwarmParts, role: str, snapshot: Snapshot, act: Act) -> 
         await act(parts, role, snapshot)
     except Conflict:
         return
+    except NewerDocument as newer:
+        parts.board.aside.leave(snapshot, newer)
     except Exception as error:  # a message may have any content; one that causes an unexpected error is refused too
         if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
             raise

@@ -53,6 +53,7 @@ class Upkeep:
     sweep_soon: Bell = field(default_factory=Bell)
     faults: int = 0
     sweeps: int = 0
+    looked_at: str = ""
     unreachable_since: datetime | None = None
     reclaim_after: datetime | None = None
 
@@ -164,7 +165,9 @@ class Upkeep:
             swept = await self.available(partial(self.parts.board.sweep, self.role, held=held, reclaim=reclaim))
             if reclaim and self.sweeps % SWEEPS_PER_RECLAIM == 0:
                 await self.log_failure(partial(self.parts.board.reclaim_expired, self.role, held=held))
-                await self.log_failure(partial(self.parts.board.count_awaited_by_role, self.role))
+                await self.log_failure(partial(self.parts.board.requeue_unheld, self.role, held=held))
+            if self.heartbeat.queued:
+                await self.log_failure(self._admit_hand_written)
             self.sweeps += 1
             pause = lease_seconds
             if swept is not None and swept.next_due is not None:
@@ -173,6 +176,10 @@ class Upkeep:
             self.queued.ring()
             jitter = self.rng.uniform(0.01, min(0.5, lease_seconds / 10))
             await self.sweep_soon.heard(self.parts.clock, pause + jitter)
+
+    async def _admit_hand_written(self) -> None:
+        """Adopt hand-written tasks that no claim can see, also while the queue never runs dry."""
+        _, self.looked_at = await self.parts.board.admit_hand_written(self.role, self.looked_at)
 
     async def _tidy(self) -> None:
         """Remove old output folders at the start and once a day."""

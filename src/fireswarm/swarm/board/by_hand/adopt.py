@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Store, Update, Write
-from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus, idempotency_key, task_id_for
+from fireswarm.contracts.swarm.task import SCHEMA_VERSION, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.keys import Owner, does_work, read_owner
-from fireswarm.swarm.board.state import unleased_fields
+from fireswarm.swarm.board.rules import BoardContext
+from fireswarm.swarm.board.state import unleased_fields, waiting_fields
 
 MAX_CYCLE_READS = 200
 """Maximum number of tasks read to detect a cycle through a hand-written dependency."""
@@ -26,22 +28,37 @@ TYPED = ("priority", "deadline", "max_attempts", "created_at", "not_before")
 """Fields whose stored type matters to a query; a number or time stored as text is converted."""
 
 
-async def adopt(store: Store, task: Task, snapshot: Snapshot) -> None:
+def is_adopted(task: Task, snapshot: Snapshot) -> bool:
+    """Return True if the document can be claimed unchanged: submitted, planned, or adopted before.
+
+    A copy made in the console still has the ``task_id`` of its original, so it is adopted as another task. A task whose
+    objective, context, role or session was edited does other work, so it is adopted again.
+    """
+    data = snapshot.data or {}
+    return data.get("task_id") == snapshot.id and "trace" in data and (task.key_id or task.task_id) == task.work_id
+
+
+async def adopt(board: BoardContext, task: Task, snapshot: Snapshot) -> None:
     """Complete the document and register it with its dependencies, in one commit; a conflict leaves it for later.
 
     Raises InvalidInput for a dependency that does not exist or forms a cycle with the task.
     """
+    store = board.store
     fields = _missing_fields(task, snapshot) | {"open": True}
-    state, writes = await _dependencies(store, task)
+    was_edited = bool(task.key_id) and task.key_id != task.work_id
+    state, writes = ({}, list[Write]()) if was_edited else await _dependencies(board, task)
     if not writes:  # no dependency: it does its work, or waits for the task with the same work
-        key = idempotency_key(task.objective, task.context, task.fresh_key)
-        key_id = task_id_for(task.session_hash, key, task.assigned_to)
-        fields |= {"idempotency_key": key, "key_id": key_id}
-        owner = await read_owner(store, key_id, task.session_hash)
+        fields |= {"idempotency_key": task.idempotency_key, "key_id": task.work_id}
+        owner = await read_owner(store, task)
         if does_work(owner, task):
-            state, writes = _repeats(owner, task)
+            more, writes = _repeats(board, owner, task)
+            state |= more
         elif owner.key.data is None or owner.key.data.get("task_id") != task.task_id:
-            writes = [owner.take_over(key_id, task)]
+            writes = [owner.take_over(task.work_id, task)]
+    if was_edited:  # the results of its earlier runs are of other work
+        fields |= {"work_epoch": task.epoch, "answered": {}}
+    if task.duplicate_of is not None and "duplicate_of" not in state:
+        fields["duplicate_of"] = None
     await try_commit(store, [*writes, Update(snapshot.path, fields | state, snapshot.update_time)])
 
 
@@ -49,6 +66,7 @@ def _missing_fields(task: Task, snapshot: Snapshot) -> dict[str, Any]:
     """Return the fields that the document lacks or stores in another type."""
     data: Mapping[str, Any] = snapshot.data or {}
     fields: dict[str, Any] = {"task_id": task.task_id, "session_hash": task.session_hash, "updated_at": SERVER_TIME}
+    fields["schema_version"] = SCHEMA_VERSION
     if data.get("task_id") != snapshot.id or data.get("trace") is None:
         fields["trace"] = {"chain_id": task.task_id, "step": 0}
     for name in TYPED:
@@ -58,8 +76,9 @@ def _missing_fields(task: Task, snapshot: Snapshot) -> dict[str, Any]:
     return fields
 
 
-async def _dependencies(store: Store, task: Task) -> tuple[dict[str, Any], list[Write]]:
+async def _dependencies(board: BoardContext, task: Task) -> tuple[dict[str, Any], list[Write]]:
     """Return the task's state and the writes that register it with its unfinished dependencies."""
+    store = board.store
     unmet: list[tuple[Snapshot, Task | None]] = []
     for parent_snapshot in await store.get_many([task_path(parent_id) for parent_id in dict.fromkeys(task.depends_on)]):
         if parent_snapshot.data is None:
@@ -80,7 +99,7 @@ async def _dependencies(store: Store, task: Task) -> tuple[dict[str, Any], list[
     if not unmet:
         sweep_at = next_sweep(task.status, task.status_reason, None, None, task.deadline)
         return {} if sweep_at is None else {"sweep_at": sweep_at}, []
-    state = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, f"waits for {len(unmet)} task(s)")
+    state = waiting_fields(task, StatusReason.DEPENDENCIES, f"waits for {len(unmet)} task(s)", board.clock.now())
     writes: list[Write] = []
     for parent_snapshot, _ in unmet:
         stored: Any = (parent_snapshot.data or {}).get("dependents")
@@ -104,13 +123,13 @@ async def _check_cycle(store: Store, task: Task, parents: list[Task]) -> None:
                 pending.append(parse_task_snapshot(snapshot))
 
 
-def _repeats(owner: Owner, task: Task) -> tuple[dict[str, Any], list[Write]]:
+def _repeats(board: BoardContext, owner: Owner, task: Task) -> tuple[dict[str, Any], list[Write]]:
     """Return the state of a task that repeats another's work, and the write that registers it with that task."""
     original = owner.task
     if original is None or original.status.terminal:
         return {"duplicate_of": original.task_id if original else None}, []
     summary = f"same objective and context as task {original.task_id}, which does the work"
-    state = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEPENDENCIES, summary)
+    state = waiting_fields(task, StatusReason.DEPENDENCIES, summary, board.clock.now())
     dependents = {"dependents": [*original.dependents, task.task_id], "updated_at": SERVER_TIME}
     tied = {"duplicate_of": original.task_id, "waiting_on": 1}
     return state | tied, [Update(owner.snapshot.path, dependents, owner.snapshot.update_time)]
@@ -121,6 +140,12 @@ async def ask_again(store: Store, task: Task, snapshot: Snapshot, error: Fireswa
     summary = f"{error}. Correct answers, then set status to queued."
     fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.INPUT_REQUIRED, summary)
     await try_commit(store, [Update(snapshot.path, fields, snapshot.update_time)])
+
+
+async def pause_until(board: BoardContext, task: Task, snapshot: Snapshot, until: datetime, summary: str) -> None:
+    """Block a queued task until a time at which a sweep queues it again."""
+    fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.PAUSED, summary, not_before=until)
+    await try_commit(board.store, [Update(snapshot.path, fields, snapshot.update_time)])
 
 
 async def try_commit(store: Store, writes: list[Write]) -> None:

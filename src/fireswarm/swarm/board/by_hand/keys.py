@@ -7,7 +7,7 @@ from typing import Any
 
 from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import SERVER_TIME, Create, Snapshot, Store, Update, Write
-from fireswarm.contracts.swarm.task import Task, TaskStatus, task_id_for
+from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import key_path, task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
@@ -15,12 +15,16 @@ from fireswarm.storage.documents.read import parse_task_snapshot
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The document of a key, and the task that owns its work; ``task`` is None if there is none."""
+    """The document of a key, and the task that owns its work; ``task`` is None if there is none.
+
+    ``taken`` is True if the task with the key as its id does other work since a person edited it.
+    """
 
     key: Snapshot
     snapshot: Snapshot
     task: Task | None
     fault: InvalidInput | None = None
+    taken: bool = False
 
     def take_over(self, key_id: str, task: Task) -> Write:
         """Return the write that sets *task* as the owner in the key's document; fails if the document has changed."""
@@ -34,12 +38,13 @@ def create_key(key_id: str, task: Task) -> Create:
     return Create(key_path(key_id), _fields(task))
 
 
-async def read_owner(store: Store, key_id: str, session: str) -> Owner:
-    """Read which task of a session owns the work of a key.
+async def read_owner(store: Store, work: Task) -> Owner:
+    """Read which task of a session owns the work that *work* describes.
 
     The id of a submitted task is the key; for a hand-written task, the key's document has the id. A deleted or
     unreadable task owns no work.
     """
+    key_id = work.work_id
     key, submitted = await store.get_many([key_path(key_id), task_path(key_id)])
     named = (key.data or {}).get("task_id")
     snapshot = submitted
@@ -49,13 +54,11 @@ async def read_owner(store: Store, key_id: str, session: str) -> Owner:
         task = parse_task_snapshot(snapshot)
     except InvalidInput as fault:
         return Owner(key, snapshot, None, None if snapshot.data is None else fault)
-    if snapshot.id == key_id:  # its role or objective may have been edited after that
-        if task.session_hash == session:
-            return Owner(key, snapshot, task)
-        return Owner(key, snapshot, None, InvalidInput(f"{snapshot.path} is of session {task.session_hash!r}"))
-    # A hand-written key may name any task, but only a task of the same session and role is used.
-    own = task_id_for(task.session_hash, task.idempotency_key, task.assigned_to) == key_id
-    return Owner(key, snapshot, task if own else None)
+    # A key may name any task: one written by hand, or one whose objective, context or session was edited since. A task
+    # that was given to another role goes on with its work.
+    asked, found = ((item.session_hash, item.idempotency_key) for item in (work, task))
+    own = task.work_id == key_id or (snapshot.id == key_id and asked == found)
+    return Owner(key, snapshot, task if own else None, taken=not own and snapshot.id == key_id)
 
 
 def _fields(task: Task) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Store, Update,
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
 from fireswarm.contracts.swarm.run import RunStatus
-from fireswarm.contracts.swarm.task import NO_DEADLINE, StatusReason, StepDecision, Task, TaskStatus
+from fireswarm.contracts.swarm.task import NO_DEADLINE, WAITS_FOR_OTHERS, StatusReason, StepDecision, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path, task_path
@@ -22,6 +22,7 @@ from fireswarm.swarm.board.dependents import commit_with_dependents, tell_of_ret
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
 from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
+from fireswarm.swarm.board.waits import waits_in_vain
 
 CANCEL_SIGNAL = "cancel"
 """Name of the signal that tells a task's holder to stop after a cancel."""
@@ -139,12 +140,15 @@ def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: Boar
 async def retry(
     board: BoardContext, task_id: str, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: int = 0
 ) -> Task:
-    """Queue a blocked task again with all its attempts. A deadline in the past is removed.
+    """Queue a blocked task again with all its attempts, or one in progress that nobody holds.
+
+    A deadline in the past is removed. A task that waits for others can be retried if one of them is gone.
 
     *redo* and *skip* name steps that the task gave up on: to run again, or to treat as done. *turns* are additional
     decisions of its model. Raises InvalidInput for other steps, and for an uncertain step without a decision.
     """
     store, clock, rules = board.store, board.clock, board.rules
+    lost = WAITS_FOR_OTHERS if await waits_in_vain(board, (await load(store, task_id))[0]) else ()
 
     def fields(task: Task) -> dict[str, Any]:
         """Return the fields that queue the task. Raises TerminalTask or InvalidInput if it cannot be retried."""
@@ -152,7 +156,9 @@ async def retry(
             raise TerminalTask(
                 f"task {task_id} is {task.status.value} and cannot change any more: submit it again with --again WORD"
             )
-        if task.status is not TaskStatus.BLOCKED or task.status_reason not in RETRYABLE:
+        unheld = task.status is TaskStatus.IN_PROGRESS and task.lease is None
+        blocked = task.status is TaskStatus.BLOCKED and task.status_reason in {*RETRYABLE, *lost, None}
+        if not (unheld or blocked):
             state = task.status_reason.value if task.status_reason else task.status.value
             raise InvalidInput(f"task {task_id} is {state}: only a task that failed or is paused can be retried")
         deadline = NO_DEADLINE if task.deadline <= clock.now() else task.deadline

@@ -9,6 +9,7 @@ from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
+from fireswarm.swarm.board.dependents import awaited_ids
 from fireswarm.swarm.board.rules import BoardContext
 
 MAX_NAMED = 8
@@ -43,7 +44,13 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
         if left < 0:
             return f"Its holder's lease expired {-left:.0f} s ago: any {task.assigned_to} agent can take it over."
         return f"{task.lease.owner_agent_id} works on it; its lease expires in {left:.0f} s unless renewed."
+    if task.status is TaskStatus.IN_PROGRESS:
+        return f"It is in progress but nobody holds it. {_requeued(task)}"
     return _reason_for_block(task, relatives)
+
+
+def _requeued(task: Task) -> str:
+    return f"A {task.assigned_to} agent queues it within minutes; `swarm retry {_short(task)}` does it now."
 
 
 def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
@@ -68,6 +75,8 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
             return f"It gave up: {task.error or task.summary}{fix}"
         case StatusReason.NEEDS_MODEL:
             return f"{task.summary} Then run `swarm retry {name}`."
+        case None:
+            return f"It is blocked without a reason, so no agent takes it. `swarm retry {name}` queues it."
         case _:
             return task.summary
 
@@ -82,15 +91,27 @@ def _asks(task: Task) -> str:
 
 
 def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
+    gone = [task_id for task_id in awaited_ids(task) if task_id not in relatives and task_id not in task.gave_up]
     unfinished = [
         relative
         for relative in relatives.values()
         if not relative.status.terminal and relative.task_id not in task.gave_up
     ]
     stuck = [relative for relative in unfinished if relative.status is TaskStatus.BLOCKED]
-    names = ", ".join(_short(relative) for relative in unfinished[:MAX_NAMED])
-    text = f"It waits for {len(unfinished)} task(s): {names}."
-    return text + "".join(f" {_short(item)} is blocked: {item.summary}" for item in stuck[:MAX_STUCK])
+    if not unfinished and not gone:
+        return f"All that it waited for has ended: the next sweep of a {task.assigned_to} agent queues it."
+    texts: list[str] = []
+    if unfinished:
+        names = ", ".join(_short(relative) for relative in unfinished[:MAX_NAMED])
+        texts.append(f"It waits for {len(unfinished)} task(s): {names}.")
+        texts += [f"{_short(item)} is blocked: {item.summary}" for item in stuck[:MAX_STUCK]]
+    if gone:
+        names = ", ".join(task_id[:SHORT_ID_CHARS] for task_id in gone[:MAX_NAMED])
+        texts.append(
+            f"It waits for {len(gone)} task(s) that do not exist or cannot be read: {names}. The next sweep of a "
+            f"{task.assigned_to} agent finds out; `swarm retry {_short(task)}` runs it without them."
+        )
+    return " ".join(texts)
 
 
 def _short(task: Task) -> str:

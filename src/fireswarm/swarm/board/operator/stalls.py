@@ -6,13 +6,17 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.ports import Snapshot
-from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
+from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
+from fireswarm.swarm.board.dependents import awaited_ids
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import is_set_aside
+from fireswarm.swarm.board.waits import look_at
 
 STATUSES = frozenset(TaskStatus)
 
@@ -25,12 +29,33 @@ class Stall(NamedTuple):
 
 
 async def find_stalls(board: BoardContext, limit: int = 200) -> list[Stall]:
-    """Return stalled tasks among the dead-lettered ones, those with an unknown status, and *limit* others."""
+    """Return stalled tasks among the dead-lettered ones, those that wait, run or have an unknown status, and others.
+
+    Reads up to *limit* documents of each kind.
+    """
     snapshots: dict[str, Snapshot] = {}
-    for query in (queries.dead_letters(limit), queries.unknown_statuses(limit), queries.some_tasks(limit)):
+    kinds = [queries.dead_letters(limit), queries.unknown_statuses(limit), queries.some_tasks(limit)]
+    kinds += [queries.with_status(status, limit) for status in ("in_progress", "blocked")]
+    for query in kinds:
         for snapshot in await board.store.query(query):
             snapshots[snapshot.path] = snapshot
-    return list(_stalls(snapshots.values(), board))
+    return [*_stalls(snapshots.values(), board), *await _orphans(snapshots.values(), board)]
+
+
+async def _orphans(snapshots: Iterable[Snapshot], board: BoardContext) -> list[Stall]:
+    """Return the tasks that wait for a task which does not exist, was canceled, or belongs to no role of this swarm."""
+    waiting, _ = parse_all(snapshots, parse_task_snapshot)
+    waiting = [task for task in waiting if task.status is TaskStatus.BLOCKED and task.status_reason in WAITS_FOR_OTHERS]
+    ids = dict.fromkeys(task_id for task in waiting for task_id in awaited_ids(task))
+    read = {item.id: item for item in await board.store.get_many([task_path(task_id) for task_id in ids])}
+    stalls: list[Stall] = []
+    for task in waiting:
+        awaited = look_at(task, [read[task_id] for task_id in awaited_ids(task)])
+        lost = [f"{task_id[:SHORT_ID_CHARS]} {how}" for task_id, how in awaited.lost]
+        if lost or not awaited.unfinished:
+            why = f"it waits for tasks of which {', '.join(lost)}" if lost else "all that it waits for has ended"
+            stalls.append(Stall(task_path(task.task_id), f"{why}: run `swarm retry {task.task_id[:SHORT_ID_CHARS]}`"))
+    return stalls
 
 
 def _stalls(snapshots: Iterable[Snapshot], board: BoardContext) -> Iterable[Stall]:
@@ -68,4 +93,6 @@ def _reason_for_blocked(task: Task, data: Any) -> str:
         return "its pause has no sweep_at, so no agent ends it: set status to queued"
     if task.status is TaskStatus.BLOCKED and task.status_reason is None:
         return "it is blocked without a status_reason: set status to queued"
+    if task.status is TaskStatus.IN_PROGRESS and task.lease is None:
+        return f"it is in_progress, but nobody holds it: an agent of {task.assigned_to} queues it, or set it to queued"
     return ""
