@@ -1,0 +1,152 @@
+"""Two versions of the fleet side by side: the older one does what it can, and never destroys what a newer one wrote."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.ports import Create, Update
+from fireswarm.contracts.swarm.task import SCHEMA_VERSION, StatusReason, TaskStatus
+from fireswarm.errors import NewerDocument
+from fireswarm.swarm.worker import mail, work_by_mail
+from tests.support.swarm import SwarmRig
+from tests.support.working import work_message, working
+
+pytestmark = pytest.mark.anyio
+
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+NEWER: list[dict[str, Any]] = [
+    {"schema_version": SCHEMA_VERSION + 1},
+    {"schema_version": SCHEMA_VERSION + 1, "priority": "urgent", "policy": {"kind": "new"}},
+    {"schema_version": SCHEMA_VERSION + 1, "context": ["now a list"]},
+    {"on_child_failure": "ask_the_parent"},
+    {"status_reason": "waits_for_quota"},
+]
+
+
+async def everything_an_old_worker_does(swarm: SwarmRig, role: str) -> None:
+    """Claim, sweep, adopt, reclaim and settle edits, for an hour."""
+    claimer = swarm.board.claimer(role, "old-1")
+    for _ in range(12):
+        await claimer.claim(5)
+        await swarm.board.sweep(role)
+        await swarm.board.admit_hand_written(role)
+        await swarm.board.requeue_unheld(role)
+        await swarm.board.reclaim_expired(role)
+        await swarm.clock.advance(300)
+
+
+@pytest.mark.parametrize("fields", NEWER)
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"status": "queued"},
+        {"status": "blocked", "status_reason": "paused"},
+        {"status": "blocked", "status_reason": "dependencies", "waiting_on": 1},
+        {"status": "in_progress", "lease": {"owner_agent_id": "new-1", "epoch": 1, "expires_at": LONG_AGO}},
+    ],
+    ids=["queued", "paused", "waits", "held"],
+)
+async def test_a_document_of_a_newer_version_stays_as_it_is(
+    both: SwarmRig, fields: dict[str, Any], state: dict[str, Any]
+) -> None:
+    task = await both.submit("theirs")
+    past = both.clock.now()
+    await both.store.commit([Update(f"agent_tasks/{task.task_id}", {**state, "sweep_at": past, **fields})])
+    before = await both.raw(task.task_id)
+    await everything_an_old_worker_does(both, "scout")
+    assert await both.raw(task.task_id) == before
+    with pytest.raises(NewerDocument, match="schema_version|newer version"):
+        await both.task(task.task_id)
+
+
+async def test_newer_documents_at_the_head_of_the_queue_stop_nobody(both: SwarmRig) -> None:
+    for number in range(30):
+        task = await both.submit(f"theirs {number}", priority=9)
+        await both.store.commit([Update(f"agent_tasks/{task.task_id}", NEWER[0])])
+    ours = [(await both.submit(f"ours {number}")).task_id for number in range(5)]
+    claimer = both.board.claimer("scout", "old-1")
+    held = [lease.task.task_id for _ in range(8) for lease in await claimer.claim(5)]
+    assert sorted(held) == sorted(ours)
+
+
+async def test_newer_due_documents_do_not_stop_the_sweep(both: SwarmRig) -> None:
+    for number in range(60):
+        task = await both.submit(f"theirs {number}")
+        await both.store.commit(
+            [Update(f"agent_tasks/{task.task_id}", {**NEWER[0], "status": "blocked", "sweep_at": both.clock.now()})]
+        )
+    await both.clock.advance(1)
+    ours = await both.submit("ours")
+    await both.claim_one()
+    await both.clock.advance(3600)
+    for _ in range(3):
+        await both.board.sweep("scout")
+    assert (await both.task(ours.task_id)).status is TaskStatus.QUEUED
+
+
+async def test_an_unknown_field_is_carried_through_a_whole_life(both: SwarmRig) -> None:
+    new = {"billing": {"account": "a1", "limits": [1, 2]}, "labels": ["x"]}
+    task = await both.submit("ours, with more")
+    await both.store.commit([Update(f"agent_tasks/{task.task_id}", new)])
+    await both.settle(await both.claim_one())
+    raw = await both.raw(task.task_id)
+    assert {name: raw[name] for name in new} == new
+    assert raw["schema_version"] == SCHEMA_VERSION
+
+
+async def test_a_worker_leaves_a_task_whose_skill_it_lacks_to_another(both: SwarmRig) -> None:
+    ids = [(await both.submit(f"task {number}", skill="count-v2")).task_id for number in range(4)]
+    old = both.board.claimer("scout", "old-1", has_skill=lambda name: name != "count-v2")
+    assert await old.claim(4) == []
+    for task_id in ids:
+        task = await both.task(task_id)
+        assert (task.status, task.status_reason, task.attempt) == (TaskStatus.BLOCKED, StatusReason.PAUSED, 0)
+        assert "an agent with the skill count-v2, which old-1 does not have" in task.summary
+    await both.clock.advance(40)
+    await both.board.sweep("scout")
+    new = both.board.claimer("scout", "new-1")
+    held = await new.claim(4)
+    assert {lease.task.task_id for lease in held} == set(ids)
+    for lease in held:
+        await both.settle(lease)
+
+
+async def test_a_fleet_of_two_versions_does_all_work_once(swarm: SwarmRig) -> None:
+    """The old worker has no skill `noop-2`; the new one has both."""
+    from dataclasses import replace
+
+    from fireswarm.swarm.parts import noop
+
+    new = replace(swarm.core, inline={"noop": noop, "noop-2": noop})
+    tasks = [await swarm.submit(f"task {number}", skill="noop-2" if number % 2 else "noop") for number in range(12)]
+    async with working(swarm.core, agent="old-1"), working(new, agent="new-1"):
+        for _ in range(200):
+            await swarm.clock.advance(5)
+            stored = [await swarm.task(task.task_id) for task in tasks]
+            if all(task.status is TaskStatus.DONE for task in stored):
+                break
+    assert {(task.status, task.attempt, task.epoch) for task in stored} == {(TaskStatus.DONE, 0, 1)}
+
+
+async def test_a_message_of_a_newer_version_is_left_to_a_newer_worker(both: SwarmRig) -> None:
+    await both.core.mailbox.send(work_message(), "architect-1", "scout", sender_role="architect")
+    for fields in ({"schema_version": 2}, {"schema_version": 2, "payload": "packed"}, {"kind": "order"}):
+        await both.store.commit([Update("agent_mailbox/m1", fields)])
+        before = (await both.store.get("agent_mailbox/m1")).data
+        await mail.act_on(both.core, "scout", await both.store.get("agent_mailbox/m1"), work_by_mail.create_work)
+        assert (await both.store.get("agent_mailbox/m1")).data == before
+    assert await both.board.list() == []
+
+
+async def test_a_document_is_taken_up_once_a_person_has_corrected_it(both: SwarmRig) -> None:
+    data = {"assigned_to": "scout", "status": "queued", "objective": "x", "on_child_failure": "replann", "priority": 5}
+    await both.store.commit([Create("agent_tasks/by-hand", data)])
+    claimer = both.board.claimer("scout", "agent-1")
+    await both.board.admit_hand_written("scout")
+    assert await claimer.claim(1) == []
+    await both.store.commit([Update("agent_tasks/by-hand", {"on_child_failure": "wait"})])
+    await both.board.admit_hand_written("scout")
+    assert [lease.task.task_id for lease in await claimer.claim(1)] == ["by-hand"]
