@@ -51,7 +51,11 @@ def lay_out(root: Path, skills: Mapping[str, str], *, settings: Mapping[str, Any
         folder = root / "skills" / name / "scripts"
         folder.mkdir(parents=True)
         (folder / "skill.py").write_text(textwrap.dedent(code))
-        header = {"name": name, "description": f"{name} of a test", "metadata": {"entry": "scripts/skill.py"}}
+        header = {
+            "name": name,
+            "description": f"{name} of a test",
+            "metadata": {"entry": "scripts/skill.py", "idempotent": "true"},
+        }
         (folder.parent / "SKILL.md").write_text(f"---\n{yaml.safe_dump(header)}---\n# {name}\n")
     (root / "mailbox").mkdir()
     (root / "mailbox" / "policy.yaml").write_text("routes: {'*': ['*']}\n")

@@ -92,20 +92,21 @@ class Capability:
 def tool(function: Callable[..., Any]) -> Tool: ...
 @overload
 def tool(
-    *, name: str = "", idempotent: bool = True, writes: bool = False, preview: Callable[..., Any] | None = None
+    *, name: str = "", idempotent: bool | None = None, writes: bool = False, preview: Callable[..., Any] | None = None
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
     *,
     name: str = "",
-    idempotent: bool = True,
+    idempotent: bool | None = None,
     writes: bool = False,
     preview: Callable[..., Any] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function: its name, the first paragraph of its docstring, and its typed parameters.
 
     A plain function runs in a thread. Invalid input raises InvalidInput, and the model gets its message. *preview*
-    takes the same parameters, validated in the same way, and returns the change as a text.
+    takes the same parameters, validated in the same way, and returns the change as a text. A call that a crash cut off
+    is repeated if the tool is *idempotent*: unless it says so, if it does not write.
     """
 
     def make(given: Callable[..., Any]) -> Tool:
@@ -113,7 +114,8 @@ def tool(
         shape = _shape_of(given, called)
         run = _runner(given, shape.model, called)
         shows = None if preview is None else _runner(preview, shape.model, called)
-        return Tool(called, shape.words, shape.schema, run, idempotent, writes, preview=shows)
+        again = not writes if idempotent is None else idempotent
+        return Tool(called, shape.words, shape.schema, run, again, writes, preview=shows)
 
     return make if function is None else make(function)
 

@@ -182,7 +182,7 @@ def _tools(config: ResearchConfig, context: CapabilityContext) -> Sequence[Tool]
         tool(writes=True)(on.add_note),
         tool(on.list_notes),
         tool(on.search_notes),
-        tool(writes=True)(on.remove_note),
+        tool(writes=True, idempotent=True)(on.remove_note),
     ]
 
 

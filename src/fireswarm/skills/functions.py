@@ -26,6 +26,7 @@ class FunctionSkill:
     description: str
     function: Function
     writes: bool = True
+    idempotent: bool = False
 
     def __call__(self, request: SkillRequest) -> SkillResult | Awaitable[SkillResult]:
         """Call the decorated function directly."""
@@ -55,16 +56,24 @@ class FunctionSkill:
     def listing(self) -> Skill:
         """Return the skill's catalog entry. Its folder is that of the function's module."""
         file = inspect.getsourcefile(inspect.unwrap(self.function)) or "."
-        metadata = {"writes": str(self.writes).lower()}
-        return Skill(name=self.name, description=self.description, folder=Path(file).parent, metadata=metadata)
+        return Skill(
+            name=self.name,
+            description=self.description,
+            folder=Path(file).parent,
+            idempotent=self.idempotent or not self.writes,
+            metadata={"writes": str(self.writes).lower()},
+        )
 
 
-def skill(name: str, description: str, *, writes: bool = True) -> Callable[[Function], FunctionSkill]:
+def skill(
+    name: str, description: str, *, writes: bool = True, idempotent: bool = False
+) -> Callable[[Function], FunctionSkill]:
     """Make a skill of a function that takes a SkillRequest and returns a SkillResult.
 
     Objectives are matched with the description. ``writes=False`` declares that the function changes no file outside of
-    ``request.workdir``: read_only tasks refuse other functions. Raises ConfigError for an empty description or a name
-    that is not lower-case words joined by hyphens.
+    ``request.workdir``: read_only tasks refuse other functions. ``idempotent=True`` declares that it may be repeated
+    after a crash; a function that writes and does not say so blocks its task instead. Raises ConfigError for an empty
+    description or a name that is not lower-case words joined by hyphens.
     """
     if not is_name(name):
         raise ConfigError(f"{name!r} is not a skill name: use lower-case letters and digits, joined by hyphens")
@@ -72,7 +81,7 @@ def skill(name: str, description: str, *, writes: bool = True) -> Callable[[Func
         raise ConfigError(f"skill {name!r} needs a description: objectives are matched with it")
 
     def wrap(function: Function) -> FunctionSkill:
-        wrapped = FunctionSkill(name, description, function, writes)
+        wrapped = FunctionSkill(name, description, function, writes, idempotent)
         functools.update_wrapper(wrapped, function)
         return wrapped
 

@@ -282,10 +282,10 @@ def _tools(config: SessionFilesConfig, context: CapabilityContext) -> Sequence[T
     files = SessionFiles(shelf, config)
     return [
         tool(files.read_file),
-        tool(writes=True, preview=files.preview_write)(files.write_file),
+        tool(writes=True, preview=files.preview_write, idempotent=True)(files.write_file),
         tool(files.list_directory),
         tool(files.grep_files),
-        tool(writes=True, preview=files.preview_delete)(files.delete_file),
+        tool(writes=True, preview=files.preview_delete, idempotent=True)(files.delete_file),
         tool(files.stat_file),
     ]
 

@@ -96,7 +96,7 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         return text_diff(place.name_of(target), before, after)
 
     made = (
-        replace(tool(writes=True, preview=preview_write)(write_file), spec_name="Write"),
+        replace(tool(writes=True, preview=preview_write, idempotent=True)(write_file), spec_name="Write"),
         replace(tool(writes=True, preview=preview_edit, idempotent=False)(edit_file), spec_name="Edit"),
     )
     return {each.name: replace(each, outputs_only=outputs_only) for each in made}

@@ -26,11 +26,17 @@ MAX_REFERENCES = 500
 """Maximum number of listed reference files of a skill; others can still be requested by path."""
 
 
+def may_run_again(metadata: Mapping[str, str]) -> bool:
+    """Return True if a skill says that it may be repeated after a crash, or that it writes nothing."""
+    declared, writes = (metadata.get(name, "").strip().lower() for name in ("idempotent", "writes"))
+    return declared == "true" or (not declared and writes == "false")
+
+
 @dataclass(frozen=True, slots=True)
 class Skill:
     """One skill pack. ``entry`` is its code, relative to ``folder``; None if it has only instructions.
 
-    ``idempotent`` is True if it may be run twice, so that it is run again after a crash. ``references_index`` lists
+    ``idempotent`` is True if it is run again after a crash: see `may_run_again`. ``references_index`` lists
     files of references/, resources/ and assets/ and files named in the body, relative to ``folder``. ``outside`` lists
     scripts of other folders that the body names; ``warnings`` lists faults that the loader accepted.
     """
@@ -43,7 +49,7 @@ class Skill:
     tags: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
-    idempotent: bool = True
+    idempotent: bool = False
     allowed_tools: tuple[str, ...] = ()
     license: str = ""
     compatibility: str = ""
@@ -220,7 +226,7 @@ def load_skill(path: Path, watched: list[str] | None = None) -> Skill:
         version=metadata.get("version") or field_values.plain(parsed.fields.get("version")),
         tags=field_values.word_list(metadata.get("tags") or parsed.fields.get("tags")),
         roles=field_values.word_list(metadata.get("roles")),
-        idempotent=metadata.get("idempotent", "true").lower() != "false",
+        idempotent=may_run_again(metadata),
         headings=tuple(title for _, title, _ in skill_body.headings(parsed.body)),
         allowed_tools=field_values.tools(_first(parsed.fields, "allowed-tools", "allowed_tools", "tools")),
         license=field_values.plain(parsed.fields.get("license")),

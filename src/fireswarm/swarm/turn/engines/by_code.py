@@ -39,7 +39,7 @@ class InlineEngine:
         listed = turn.swarm.catalog.skills.get(self.name)
         if listed is not None and (asked := _approval_question(turn, listed)) is not None:
             return asked
-        return await run_step(turn, self.name, self.skill, idempotent=True)
+        return await run_step(turn, self.name, self.skill, idempotent=listed is None or listed.idempotent)
 
 
 @dataclass(frozen=True, slots=True)
