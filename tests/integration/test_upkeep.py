@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.ports import Create
+from fireswarm.contracts.ports import DELETE_FIELD, Create, Delete, Update
+from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import NotFound, StoreUnavailable
 from fireswarm.swarm.turn.outputs import KEPT_DAYS
@@ -118,3 +119,68 @@ async def test_holder_may_renew_after_an_outage_before_its_lease_is_reclaimed(
             await swarm.clock.settle()
         await swarm.board.renew(held)
         assert (await swarm.task(task.task_id)).epoch == held.epoch
+
+
+async def test_holder_may_renew_after_everything_stood_still(swarm: SwarmRig) -> None:
+    """A laptop sleeps for an hour: all processes wake up at once, and the lease has expired."""
+    gate = Gate()
+    core = with_skills(swarm, gate=gate)
+    async with working(core, agent="holder"), working(core, agent="rival"):
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        for _ in range(5):
+            await swarm.clock.advance(30)
+            swarm.clock._now += timedelta(hours=1)  # no timer fires meanwhile
+        await swarm.clock.advance(30)
+        gate.opened.set()
+        for _ in range(30):
+            await swarm.clock.advance(1)
+    stored = await swarm.task(task.task_id)
+    assert (stored.status, stored.attempt, gate.began) == (TaskStatus.DONE, 0, 1)
+
+
+async def test_lost_lease_counts_as_an_attempt_only_without_progress(swarm: SwarmRig) -> None:
+    task = await swarm.submit()
+    attempts: list[int] = []
+    for steps in (0, 1, 1, 0):
+        held = await swarm.claim_one()
+        journal = await swarm.journal(held)
+        for number in range(steps):
+
+            async def work() -> int:
+                return 1
+
+            await journal.steps.step(f"step {held.epoch}.{number}", None, work, idempotent=True)
+        await swarm.clock.advance(200)
+        await swarm.board.sweep("scout")
+        attempts.append((await swarm.task(task.task_id)).attempt)
+    assert attempts == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("how", ["deleted", "queued", "no lease"])
+async def test_run_of_a_task_that_a_person_took_away_is_ended(swarm: SwarmRig, how: str) -> None:
+    gate, began = Gate(), []
+
+    async def noop(request: SkillRequest) -> SkillResult:
+        began.append(request.task_id)
+        if len(began) == 1:
+            await gate(request)
+        return SkillResult(summary="done")
+
+    async with working(with_skills(swarm, noop=noop)) as worker:
+        task = await swarm.submit(skill="noop")
+        await eventually(swarm, lambda: bool(began), "starting")
+        path, run = f"agent_tasks/{task.task_id}", f"agent_runs/{task.task_id}.1"
+        held = worker.held.all()[0].lease
+        journal = await swarm.journal(held)
+        journal.note("began")
+        await journal.flush()
+        changes: dict[str, Any] = {"queued": {"status": "queued", "lease": None}, "no lease": {"lease": DELETE_FIELD}}
+        await swarm.store.commit([Delete(path) if how == "deleted" else Update(path, changes[how])])
+        for _ in range(90):
+            await swarm.clock.advance(5)
+        gate.opened.set()
+        ended = (await swarm.store.get(run)).data or {}
+        assert (ended["status"], bool(ended["ended_at"])) == ("timeout", True)
+        if how != "deleted":
+            assert (await swarm.task(task.task_id)).status is TaskStatus.DONE

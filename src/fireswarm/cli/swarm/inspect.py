@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,13 +87,22 @@ def runs(
     run_async(main)
 
 
+WIDE_COLUMNS = 110
+NO_AGENTS = "no agents: `swarm up` starts them"
+
+
 def describe_queue(hints: QueueHints) -> str:
     """Return the number of queued tasks and the age of the oldest."""
     return f"{hints.queued:,}, {hints.oldest_seconds:.0f} s" if hints.queued else "0"
 
 
 def agents(
-    limit: Limit = 50, root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False
+    everyone: Annotated[bool, typer.Option("--all", help="Also agents that ended more than an hour ago.")] = False,
+    limit: Limit = 50,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
 ) -> None:
     """List agents by their latest heartbeat."""
 
@@ -103,22 +112,26 @@ def agents(
         if as_json:
             print_json(heartbeats)
             return
+        now = datetime.now(UTC)
+        recent = [item for item in heartbeats if item.lives_at(now) or now - item.created_at < timedelta(hours=1)]
+        shown = heartbeats if everyone else recent
+        wide = console.width >= WIDE_COLUMNS
         rows = [
             (
                 status.agent_id,
-                status.role,
-                style_status(status.state_at(datetime.now(UTC))),
+                style_status(status.state_at(now)),
                 ago(status.created_at),
-                f"{status.cpu:.0f} %",
-                f"{status.mem / 1e6:.0f} MB",
                 f"{status.queue_hints.running}/{status.queue_hints.capacity}",
                 describe_queue(status.queue_hints),
-                "/".join(f"{status.usage.get(kind, 0):,}" for kind in FREE_PER_DAY),
+                *((f"{status.cpu:.0f} %", f"{status.mem / 1e6:.0f} MB") if wide else ()),
+                *(("/".join(f"{status.usage.get(kind, 0):,}" for kind in FREE_PER_DAY),) if wide else ()),
             )
-            for status in heartbeats
+            for status in shown
         ]
-        columns = ["agent", "role", "state", "beat", "cpu", "memory", "tasks", "queue", "reads/writes/deletes"]
-        table("agents", columns, rows, none="no agents yet: `swarm up` starts them")
+        more = ["cpu", "memory", "reads/writes/deletes"] if wide else []
+        table("agents", ["agent", "state", "beat", "tasks", "queue", *more], rows, none=NO_AGENTS)
+        if len(shown) < len(heartbeats):
+            console.print(f"{len(heartbeats) - len(shown)} agents ended more than an hour ago: --all shows them")
         for status in heartbeats:
             if status.queue_hints.set_aside or status.queue_hints.faults:
                 console.print(f"{status.agent_id}: {status.message}", style="yellow", markup=False, soft_wrap=True)

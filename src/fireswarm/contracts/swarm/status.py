@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 
@@ -12,7 +13,11 @@ from fireswarm.contracts.base import Stored, Timestamp
 MISSED_BEATS = 2.5
 """Number of missed heartbeat intervals after which an agent is shown as gone."""
 
+LATE_BEATS = 1.2
+"""Number of heartbeat intervals after which an agent is shown as silent: it hangs, or has just died."""
+
 GONE = "gone"
+SILENT = "silent"
 
 
 class AgentState(StrEnum):
@@ -66,11 +71,23 @@ class AgentStatus(Stored):
     started_at: Timestamp | None = None
     expires_at: Timestamp | None = None
 
+    def with_held(self, task_ids: Sequence[str]) -> AgentStatus:
+        """Return the status of an agent that holds these tasks now: at work with some, idle without."""
+        if self.status not in (AgentState.IDLE, AgentState.WORKING):
+            return self
+        hints = self.queue_hints.model_copy(update={"holding": tuple(task_ids), "running": len(task_ids)})
+        status = AgentState.WORKING if task_ids else AgentState.IDLE
+        return self.model_copy(update={"status": status, "queue_hints": hints})
+
     def state_at(self, now: datetime) -> str:
-        """Return the state to show: ``gone`` if the heartbeats stopped without a clean shutdown."""
-        silent = (now - self.created_at).total_seconds()
-        missed = silent > MISSED_BEATS * self.beat_seconds
-        return GONE if missed and self.status is not AgentState.STOPPED else self.status.value
+        """Return the state to show.
+
+        ``gone`` if the heartbeats stopped without a clean shutdown, ``silent`` if one is late.
+        """
+        late = (now - self.created_at).total_seconds() / self.beat_seconds
+        if self.status is AgentState.STOPPED or late <= LATE_BEATS:
+            return self.status.value
+        return GONE if late > MISSED_BEATS else SILENT
 
     def lives_at(self, now: datetime) -> bool:
         """Return True if the agent is alive: its heartbeats are recent and it has not stopped."""

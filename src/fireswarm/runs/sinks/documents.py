@@ -7,6 +7,7 @@ idempotent stops the turn with StepUncertain.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -34,13 +35,34 @@ EPOCHS_REPLAYED = 50
 """
 
 
+TAKEN_OVER = "its task was taken over by a later run"
+
+
+def lost_run_fields(reason: str) -> dict[str, Any]:
+    """Return the fields that end a run whose agent lost the task."""
+    summary = truncate(reason, MAX_STORED_SUMMARY_CHARS)
+    return {"status": RunStatus.TIMEOUT.value, "error": reason, "summary": summary, "ended_at": SERVER_TIME}
+
+
+async def end_lost_run(store: Store, lease: HeldLease, reason: str) -> None:
+    """End the run of a lease that was lost, unless it has ended or was never stored.
+
+    Nobody else ends it if a person deleted the task, queued it again or removed the lease.
+    """
+    run = await store.get(run_path(lease.run_id))
+    if run.data is not None and run.data.get("status") in ALIVE:
+        with contextlib.suppress(Conflict):  # another process ends it
+            await store.commit([Update(run.path, lost_run_fields(reason), run.update_time)])
+
+
 @dataclass(slots=True)
 class Journal:
     """The open journal of one run. Events are buffered until ``flush`` or ``closing``.
 
     ``stored`` is True once the run document exists; ``certain`` is False while a flush may have created it without a
     confirmation. ``usage`` is this run's spend on models, ``live`` the text that a model is writing now. ``pending``
-    are writes that are added to each commit. ``renew`` renews an expired lease, or raises LeaseLost.
+    are writes that are added to each commit. ``left_open`` are earlier runs that nobody ended. ``renew`` renews an
+    expired lease, or raises LeaseLost.
     """
 
     store: Store
@@ -56,6 +78,7 @@ class Journal:
     live: str = ""
     stored: bool = False
     certain: bool = True
+    left_open: list[str] = field(default_factory=list[str])
     _dirty: bool = False
     _written: dict[str, Any] = field(default_factory=dict)
     _flushing: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
@@ -75,6 +98,8 @@ class Journal:
         runs = await store.get_many([run_path(task.run_id(number)) for number in numbers])
         for number, run in zip(numbers, runs, strict=True):
             if run.data is not None:
+                if run.data.get("status") in ALIVE:
+                    journal.left_open.append(run.path)
                 for event in await read_events(store, run):
                     payload = event.get("payload") or {}
                     journal.known.learn(str(event.get("type")), str(payload.get("step")), payload)
@@ -239,7 +264,8 @@ class Journal:
         events, writes = self.pages.closing()
         fields |= events
         is_new = not self.stored and self.certain
-        return [*writes, Create(self.pages.run, fields) if is_new else Merge(self.pages.run, fields), *also]
+        lost = [Merge(path, lost_run_fields(TAKEN_OVER)) for path in self.left_open]
+        return [*writes, Create(self.pages.run, fields) if is_new else Merge(self.pages.run, fields), *lost, *also]
 
     def _identity(self) -> dict[str, Any]:
         lease = self.lease

@@ -15,6 +15,8 @@ from typing import Any
 from fireswarm.contracts.ports import DELETE_FIELD, Snapshot, Update, Write
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, StatusReason, Task, TaskStatus
+from fireswarm.runs.sinks.run_reader import read_events
+from fireswarm.runs.steps import STEP_FINISHED
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.paths import run_path
@@ -92,7 +94,7 @@ async def check_due(board: BoardContext, snapshot: Snapshot, now: datetime) -> T
     task = parse_task_snapshot(snapshot)
     if task.status is TaskStatus.BLOCKED and task.status_reason in WAITS_FOR_OTHERS and task.deadline > now:
         return await check_waiting(board, snapshot, task, now)
-    first, *others = _due_writes(task, snapshot, now)
+    first, *others = await _due_writes(board, task, snapshot, now)
     fields: Any = first.data if isinstance(first, Update) else {}
     if "status" not in fields:
         await board.store.commit([first])
@@ -103,11 +105,11 @@ async def check_due(board: BoardContext, snapshot: Snapshot, now: datetime) -> T
     return status
 
 
-def _due_writes(task: Task, snapshot: Snapshot, now: datetime) -> list[Write]:
+async def _due_writes(board: BoardContext, task: Task, snapshot: Snapshot, now: datetime) -> list[Write]:
     """Return the writes for a due task: reclaimed, deadline missed, queued again, or only a new ``sweep_at``."""
     expired = task.status is TaskStatus.IN_PROGRESS and (task.lease is None or task.lease.expires_at <= now)
     if expired:
-        return _reap(task, snapshot)
+        return await _reap(board, task, snapshot)
     if not task.status.terminal and task.status is not TaskStatus.IN_PROGRESS and task.deadline <= now:
         return [Update(snapshot.path, _deadline_missed(task), snapshot.update_time)]
     if task.status is TaskStatus.BLOCKED and task.status_reason in WAITS_FOR_TIME and not _still_pauses(task, now):
@@ -121,14 +123,17 @@ def _still_pauses(task: Task, now: datetime) -> bool:
     return task.not_before is not None and task.not_before > now
 
 
-def _reap(task: Task, snapshot: Snapshot) -> list[Write]:
+async def _reap(board: BoardContext, task: Task, snapshot: Snapshot) -> list[Write]:
     """Return the writes that reclaim an expired lease.
 
-    An expired lease counts as an attempt, so that a task that crashes its workers is not retried forever.
+    An expired lease counts as an attempt, so that a task that crashes its workers is not retried forever, unless its
+    run finished a step that no earlier run had finished: then the next run goes on behind it. Costs one read.
     """
     if task.lease is None:  # by hand: no agent has it, and none lost it
         return [Update(snapshot.path, queued_fields(task, "nobody holds it, waits for an agent"), snapshot.update_time)]
-    attempt = task.attempt + 1
+    run = await board.store.get(run_path(task.run_id(task.lease.epoch)))
+    went_on = any(event.get("type") == STEP_FINISHED for event in await read_events(board.store, run))
+    attempt = task.attempt + (0 if went_on else 1)
     holder = task.lease.owner_agent_id
     error = f"the lease of {holder} (epoch {task.epoch}) expired without a renewal: the process died or hung"
     if attempt >= task.max_attempts:

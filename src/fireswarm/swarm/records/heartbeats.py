@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, cast
 
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Merge, Snapshot, Store
 from fireswarm.contracts.swarm.status import AgentStatus
+from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
@@ -21,6 +23,10 @@ STATUS_TTL_SECONDS = 24 * 3600.0
 
 LOOKED_AT = 5
 """Number of heartbeats of a role that are read to find a running agent."""
+
+
+MAX_RUNNING = 500
+"""Maximum number of running tasks whose leases are read to show what agents hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,18 @@ class Heartbeats:
         await self.store.commit([Merge(f"{MEMORY}/status-{status.agent_id}", fields)])
 
     async def latest(self, limit: int = 200, *, since: datetime | None = None) -> list[AgentStatus]:
-        """Return up to *limit* heartbeats, one per agent, newest first; with *since*, only those from then on."""
-        return parse_readable(await self.store.query(queries.heartbeats(limit, since=since)), parse_status)
+        """Return up to *limit* heartbeats, one per agent, newest first; with *since*, only those from then on.
+
+        A heartbeat may be half a minute old; what an agent holds now is read from the leases of the running tasks.
+        """
+        statuses = parse_readable(await self.store.query(queries.heartbeats(limit, since=since)), parse_status)
+        held: dict[str, list[str]] = {}
+        if statuses:
+            for snapshot in await self.store.query(queries.with_status(TaskStatus.IN_PROGRESS.value, MAX_RUNNING)):
+                lease: Any = (snapshot.data or {}).get("lease")
+                if isinstance(lease, dict):
+                    held.setdefault(str(cast("dict[str, Any]", lease).get("owner_agent_id")), []).append(snapshot.id)
+        return [status.with_held(held.get(status.agent_id, ())) for status in statuses]
 
     async def lives(self, role: str) -> bool:
         """Return True if one of the role's last `LOOKED_AT` heartbeats is from a running agent."""

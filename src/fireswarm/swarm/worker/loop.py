@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from functools import partial
 
 import anyio
 import anyio.lowlevel
@@ -18,6 +19,7 @@ from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected, WorkEdited
+from fireswarm.runs.sinks.documents import end_lost_run
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
@@ -169,8 +171,10 @@ class Worker:
                 self._pace(anyio.current_time() - began)
             if work.scope.cancelled_caught:
                 _log.warning("task %s: %s", lease.task.task_id, work.ended_because)
+                await self._end_lost(lease, work.ended_because)
         except LeaseLost as lost:
             _log.warning("%s", lost)
+            await self._end_lost(lease, str(lost))
         except StoreError as error:
             _log.warning("task %s is redone when its lease has expired: %s", lease.task.task_id, error)
         except Exception:  # a turn must not end the process, which holds other tasks; the lease of this one expires
@@ -178,6 +182,10 @@ class Worker:
             _log.exception("task %s: unexpected error, it is redone when its lease has expired", lease.task.task_id)
         finally:
             self.held.forget(work)
+
+    async def _end_lost(self, lease: HeldLease, reason: str) -> None:
+        if not self.stopping:  # a stopping worker releases its tasks, which ends their runs
+            await self._upkeep.log_failure(partial(end_lost_run, self.parts.store, lease, reason))
 
     def _pace(self, seconds: float) -> None:
         known = self._mean_turn_seconds
@@ -188,13 +196,19 @@ class Worker:
         limit = self.parts.roles[self.role].limits.turn_timeout_seconds
         timeout = lease.task.constraints.timeout_seconds
         limit = min(limit, timeout) if timeout else limit
-        left = (lease.task.deadline - self.parts.clock.now()).total_seconds()
+        began = self.parts.clock.now()
+        left = (lease.task.deadline - began).total_seconds()
         with anyio.move_on_after(min(limit, left)):
             return await run_turn(lease, self.parts)
-        if left <= limit:
-            outcome: Outcome = Failed("the deadline passed during the turn", StatusReason.DEADLINE_EXCEEDED)
+        self._upkeep.note_pulse()
+        still = self._upkeep.stood_still_at
+        if lease.task.deadline > self.parts.clock.now() and still is not None and still >= began:
+            outcome: Outcome = Released("the machine stood still during the turn: it runs again")
+        elif left <= limit:
+            outcome = Failed("the deadline passed during the turn", StatusReason.DEADLINE_EXCEEDED)
         else:
-            outcome = Retry(f"the turn took longer than {limit:g} s, the limit of role {self.role}")
+            whose = "the task's timeout_seconds" if limit == timeout else f"the limit of role {self.role}"
+            outcome = Retry(f"the turn took longer than {limit:g} s, {whose}")
         return await self._cut_short(lease, outcome, RunStatus.TIMEOUT)
 
     async def _cut_short(self, lease: HeldLease, outcome: Outcome, status: RunStatus) -> TurnEnd:

@@ -56,10 +56,12 @@ class Upkeep:
     looked_at: str = ""
     unreachable_since: datetime | None = None
     reclaim_after: datetime | None = None
+    last_pulse: datetime | None = None
+    stood_still_at: datetime | None = None
 
     def start(self, group: TaskGroup) -> None:
         """Start every duty in *group*; cancelling the group ends them."""
-        for duty in (self._beat, self._renew, self._sweep, self._tidy):
+        for duty in (self._pulse, self._beat, self._renew, self._sweep, self._tidy):
             group.start_soon(duty)
         parts, role = self.parts, self.role
         for follow in (
@@ -125,7 +127,23 @@ class Upkeep:
             self.reclaim_after = now + timedelta(seconds=every)
         self.unreachable_since = None
 
+    async def _pulse(self) -> None:
+        """Notice that this process, and probably the others, stood still, such as on a suspended laptop."""
+        while True:
+            self.note_pulse()
+            await self.parts.clock.sleep(self.parts.board.rules.renew_every_seconds / 4)
+
+    def note_pulse(self) -> None:
+        """After a standstill, give lease holders the time of one renewal, as after an outage of the store."""
+        now, every = self.parts.clock.now(), self.parts.board.rules.renew_every_seconds
+        if self.last_pulse is not None and (now - self.last_pulse).total_seconds() >= every / 2:
+            _log.warning("%s %s stood still for %s", self.role, self.agent_id, now - self.last_pulse)
+            self.stood_still_at = now
+            self.reclaim_after = now + timedelta(seconds=every)
+        self.last_pulse = now
+
     def _may_reclaim(self) -> bool:
+        self.note_pulse()  # a sweep that was due meanwhile may come before the pulse
         after = self.reclaim_after
         return self.unreachable_since is None and (after is None or after <= self.parts.clock.now())
 
