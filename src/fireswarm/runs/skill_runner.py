@@ -14,6 +14,7 @@ import anyio.to_thread
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import SkillFailed
+from fireswarm.processes.end_time import Hold
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from fireswarm.skills.running.inline_call import call_within
@@ -27,8 +28,8 @@ Publish = Callable[[SkillResult, Path], Awaitable[tuple[SkillResult, tuple[Artif
 class SkillRunner:
     """Runs skills on *request*, with the parameters of each call in its context.
 
-    ``advice`` is for a model that calls a skill which needs its own task. ``hold`` returns the seconds in which a skill
-    may still start, or raises LeaseLost. ``artifacts`` and ``signals`` are the results of all skills so far.
+    ``advice`` is for a model that calls a skill which needs its own task. ``hold`` is the lease that a
+    skill's process needs. ``artifacts`` and ``signals`` are the results of all skills so far.
     """
 
     request: SkillRequest
@@ -36,7 +37,7 @@ class SkillRunner:
     advice: str
     publish: Publish
     limiter: anyio.CapacityLimiter | None = None
-    hold: Callable[[], Awaitable[float]] | None = None
+    hold: Hold | None = None
     timeout_seconds: float | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     signals: list[Signal] = field(default_factory=list[Signal])

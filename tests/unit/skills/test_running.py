@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Awaitable, Callable
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,8 +12,11 @@ import anyio
 import psutil
 import pytest
 
+from fireswarm.clocks import ServerClock
 from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import LeaseLost, NotFound, SkillFailed
+from fireswarm.processes import end_time
+from fireswarm.processes.end_time import Checked, EndTime, Hold, has_passed
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.routing import router
 from fireswarm.skills.running.execute import CodeRules, run_skill
@@ -167,18 +171,77 @@ async def test_skill_does_not_start_after_its_lease_ended(tmp_path: Path) -> Non
     """The process becomes ready too late: the skill runs only if the lease can be extended."""
     skill = make(tmp_path, "late", TALLY)
 
-    def lasting(*terms: float) -> Callable[[], Awaitable[float]]:
+    def lasting(*terms: float) -> Hold:
         left = iter(terms)
 
-        async def hold() -> float:
+        async def seconds_left() -> float:
             for seconds in left:
                 return seconds
             raise LeaseLost("taken by another")
 
-        return hold
+        return Hold(seconds_left, [], 0.0)
 
     with pytest.raises(LeaseLost, match="taken by another"):
         await run_skill(skill, request(tmp_path), hold=lasting(0.0))
     assert not (tmp_path / "tally").exists()
     assert (await run_skill(skill, request(tmp_path), hold=lasting(0.0, 60.0))).summary == "ran"
     assert (tmp_path / "tally").read_text() == "x"
+
+
+BUSY = """import threading
+    (request.workdir / "began").touch()
+    for _ in range(300):
+        threading.Event().wait(0.1)
+        if (request.workdir / "enough").exists():
+            break
+    return SkillResult(summary="ran to its end")"""
+
+
+async def forever() -> float:
+    return 1.0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("confinement", ["none", "bubblewrap"])
+async def test_skill_ends_with_its_lease_when_its_worker_hangs(tmp_path: Path, confinement: str) -> None:
+    """Nobody extends the hold, as in a worker that was stopped; its process ends long before the skill would."""
+    skill = make(tmp_path, "busy", BUSY)
+    began = time.monotonic()
+    with pytest.raises(SkillFailed, match="ended unexpectedly"):
+        await run_skill(skill, request(tmp_path), hold=Hold(forever, [], 0.0), rules=CodeRules(confinement))
+    assert (tmp_path / "began").exists()
+    assert time.monotonic() - began < 25.0, "the skill ran to its own end"
+
+
+@pytest.mark.anyio
+async def test_skill_goes_on_while_its_lease_is_renewed(tmp_path: Path) -> None:
+    skill, hold = make(tmp_path, "busy", BUSY), Hold(forever, [], 0.0)
+    renewals = 0
+
+    async def renew() -> None:
+        nonlocal renewals
+        while not await ServerClock().wait(anyio.Event(), 0.2):
+            for follow in hold.followers:
+                follow(1.0)
+                renewals += 1
+            if renewals > 12:
+                (tmp_path / "enough").touch()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(renew)
+        result = await run_skill(skill, request(tmp_path), hold=hold, rules=CodeRules("none"))
+        group.cancel_scope.cancel()
+    assert (result.summary, hold.followers) == ("ran to its end", [])
+
+
+def test_a_child_that_stood_still_gives_its_parent_time() -> None:
+    """All processes wake up at once after an hour; the parent has the grace to extend the end."""
+    with EndTime(-3600.0, 20.0) as end:
+        asleep = Checked(end_time.now() - 3600.0, -math.inf)
+        passed, woken = has_passed(end.path, asleep)
+        assert not passed
+        assert not has_passed(end.path, woken)[0]
+        assert has_passed(end.path, Checked(end_time.now(), end_time.now() - 21.0))[0]
+        end.extend(60.0)
+        assert not has_passed(end.path, Checked(end_time.now(), -math.inf))[0]
+    assert not has_passed(end.path, Checked(end_time.now(), -math.inf))[0]

@@ -155,7 +155,9 @@ class SkillRequest(Contract):
     recalled from memory; ``answers`` are an operator's answers to earlier questions. ``roles`` lists the roles of this
     swarm. ``now`` is the server's time. ``conversation`` is the state of earlier turns, if the skill's SKILL.md
     declares a conversation. ``limits`` and ``advice`` are for a skill with an execution mode: its limits, and the
-    advisor's answers so far, in the order of the questions.
+    advisor's answers so far, in the order of the questions. ``epoch`` is the fencing token of the task's lease: another
+    system can refuse what an older one sends. ``attempt`` counts the failed attempts before this one. ``deadline`` is
+    the server's time at which the turn is cut off, by the limits of the role and the task or by the task's deadline.
     """
 
     task_id: str
@@ -175,6 +177,9 @@ class SkillRequest(Contract):
     conversation: ConversationView | None = None
     limits: BackboneSettings = BackboneSettings()
     advice: tuple[Advice, ...] = ()
+    epoch: int = 0
+    attempt: int = 0
+    deadline: Timestamp | None = None
     workdir: Path
     now: Timestamp
 

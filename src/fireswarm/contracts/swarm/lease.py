@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,8 @@ class HeldLease:
     task's document, so the usual commit needs one round trip and no read. ``over`` is True once the lease was settled:
     the document's version then belongs to the next state. ``in_doubt`` is True after a commit of the settlement that
     may have been applied. ``work_id`` is the work that was claimed: a person may edit the task meanwhile.
+    ``cut_off_at`` is the time at which the turn's limits end it.
+    ``followers`` are called at each renewal with the seconds until the lease expires.
     """
 
     task: Task
@@ -28,11 +31,19 @@ class HeldLease:
     version: Any = field(repr=False)
     over: bool = False
     in_doubt: bool = False
+    cut_off_at: datetime | None = None
     work_id: str = ""
+    followers: list[Callable[[float], object]] = field(default_factory=list[Callable[[float], object]], repr=False)
 
     def __post_init__(self) -> None:
         """Note the work that was claimed."""
         self.work_id = self.work_id or self.task.work_id
+
+    def renewed(self, expires_at: datetime, version: Any, seconds: float) -> None:
+        """Note a renewal for *seconds*, and tell the followers."""
+        self.expires_at, self.version = expires_at, version
+        for follow in self.followers:
+            follow(seconds)
 
     def lost(self) -> LeaseLost:
         """Return the error for a lease that was already settled."""

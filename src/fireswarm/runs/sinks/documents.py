@@ -22,6 +22,7 @@ from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
 from fireswarm.contracts.swarm.task import TaskResult
 from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StepUncertain
+from fireswarm.processes.end_time import Hold
 from fireswarm.runs.sinks.pages import Pages
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.runs.steps import STEP_FAILED, STEP_FINISHED, STEP_STARTED, KnownSteps, StepLog, step_name
@@ -128,6 +129,12 @@ class Journal:
         if not self.may_start:
             await self.renew()
         return (self.lease.expires_at - self.clock.now()).total_seconds()
+
+    @property
+    def hold(self) -> Hold:
+        """The lease, for child processes."""
+        lease = self.lease
+        return Hold(self.seconds_left, lease.followers, (lease.expires_at - lease.claimed_at).total_seconds() / 3)
 
     def note(self, kind: str, **payload: Any) -> None:
         """Add an event. It is stored with the next flush or the settling commit."""

@@ -22,10 +22,10 @@ def main() -> None:
     write_message(answers, json.dumps({"started": True}).encode())
     while True:
         try:
-            folder, entry, deterministic, request, until = json.loads(read_message(requests))
+            folder, entry, deterministic, request, end = json.loads(read_message(requests))
         except EOFError:
             return
-        answer = run_entry(folder, entry, deterministic, request, float(until))
+        answer = run_entry(folder, entry, deterministic, request, str(end))
         write_message(answers, json.dumps({"answer": answer}).encode())
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import math
 import os
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.child_pool import call_pooled, run_in_child
+from fireswarm.processes.end_time import EndTime, Hold
 from fireswarm.redaction import without_credentials
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
@@ -47,7 +49,7 @@ async def run_skill(
     skill: Skill,
     request: SkillRequest,
     limiter: anyio.CapacityLimiter | None = None,
-    hold: Callable[[], Awaitable[float]] | None = None,
+    hold: Hold | None = None,
     rules: CodeRules | None = None,
 ) -> SkillResult:
     """Run a skill that has code; cancelling the call kills its process.
@@ -56,8 +58,8 @@ async def run_skill(
     writes. For a ``read_only`` request, it can write only to its workdir, and has no network. The packaged skills are
     confined only for such requests.
 
-    *hold* returns the seconds in which the skill may still start, or raises LeaseLost. The skill's process checks the
-    clock right before the start, since starting a process takes time, and this process may be suspended meanwhile.
+    With *hold*, the skill's process checks the clock right before the start, since starting a process takes time and
+    this process may be suspended meanwhile, and ends itself when the hold has ended without a renewal.
     Raises SkillFailed if the skill raises (with its traceback), dies, or does not return a SkillResult, and
     SandboxRefused if it cannot be confined here.
     """
@@ -71,12 +73,12 @@ async def run_skill(
         call = (str(skill.folder), str(skill.entry), skill.execution_mode is ExecutionMode.DETERMINISTIC)
         text, asked = None, request.model_dump_json()
         while text is None:
-            until = time.time() + await hold() if hold is not None else float("inf")
-            if reach is None:
-                text = await run_in_child(run_entry, *call, asked, until, limiter=limiter)
-            else:
-                kept = reach if reach.kept_for else None
-                text = await call_pooled(partial(ConfinedProcess, reach), kept, (*call, asked, until), limiter)
+            with _ending(hold, await hold.seconds_left() if hold is not None else math.inf) as end:
+                if reach is None:
+                    text = await run_in_child(run_entry, *call, asked, end, limiter=limiter)
+                else:
+                    kept = reach if reach.kept_for else None
+                    text = await call_pooled(partial(ConfinedProcess, reach), kept, (*call, asked, end), limiter)
     except (anyio.BrokenWorkerProcess, EOFError, BrokenPipeError) as error:
         raise SkillFailed(
             f"the process of skill {skill.name!r} ended unexpectedly: out of memory, killed, or crashed"
@@ -93,6 +95,20 @@ async def run_skill(
         return SkillResult.model_validate_json(content)
     except ValidationError as error:
         raise SkillFailed(f"skill {skill.name!r} returned an invalid result: {explain_validation(error)}") from error
+
+
+@contextlib.contextmanager
+def _ending(hold: Hold | None, seconds: float) -> Generator[str]:
+    """Yield the file with the end of the call, which each renewal of the hold extends; "" without a hold."""
+    if hold is None:
+        yield ""
+        return
+    with EndTime(seconds, hold.grace) as end:
+        hold.followers.append(end.extend)
+        try:
+            yield end.path
+        finally:
+            hold.followers.remove(end.extend)
 
 
 @cache

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import math
 import os
+import signal
 import sys
 import threading
-import time
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +21,7 @@ from typing import Any
 
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, OUTPUT_VARIABLE
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.processes import end_time
 from fireswarm.skills.running.without_models import without_model_sdks
 
 PARENT_CHECK_SECONDS = 0.5
@@ -32,24 +34,30 @@ RESPONSES = "fireswarm.contracts.llm.response"
 """Module of AgentResponse. It is imported already if a skill returns one."""
 
 _guarded = threading.Event()
+_ends: list[str] = []
+"""The file with the end of the call that runs."""
 
 
-def run_entry(folder: str, entry: str, deterministic: bool, request: str, until: float) -> tuple[bool, str] | None:
-    """Run a skill's entry on a request as JSON; return None if it is too late to start.
+def run_entry(folder: str, entry: str, deterministic: bool, request: str, end: str) -> tuple[bool, str] | None:
+    """Run a skill's entry on a request as JSON; return None if it is too late to start: *end* is the file of its end.
 
     Returns True and the result as JSON, or False and the description of the failure.
     """
     _end_with_parent()
+    _ends.clear()
     try:
         with without_model_sdks() if deterministic else contextlib.nullcontext():
             module = load_entry(Path(folder), Path(entry))
             asked = SkillRequest.model_validate_json(request)
-            if time.time() >= until:
+            if end and end_time.has_passed(end, end_time.Checked(end_time.now(), -math.inf))[0]:
                 return None
+            _ends.append(end)
             result: Any = module.run(_with_output_folder(asked))
     except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
         lines = traceback.format_exception(error, limit=-8)
         return False, f"raised {lines[-1].strip()}\n{''.join(lines)[-6_000:]}"
+    finally:
+        _ends.clear()
     responses = sys.modules.get(RESPONSES)
     if responses is not None and isinstance(result, responses.AgentResponse):
         try:
@@ -86,7 +94,7 @@ def load_entry(folder: Path, entry: Path) -> ModuleType:
 
 
 def _end_with_parent() -> None:
-    """Once per process: remove the models' keys, and start a thread that ends the process when its worker is gone."""
+    """Once per process: remove the models' keys, and watch the worker and the end of the call in a thread."""
     if _guarded.is_set():
         return
     _guarded.set()
@@ -95,9 +103,13 @@ def _end_with_parent() -> None:
     parent = os.getppid()
 
     def watch() -> None:
-        pause = threading.Event()
-        while os.getppid() == parent:
+        pause, checked = threading.Event(), end_time.Checked(end_time.now(), -math.inf)
+        has_passed = False
+        while os.getppid() == parent and not has_passed:
             pause.wait(PARENT_CHECK_SECONDS)
+            has_passed, checked = end_time.has_passed(next(iter(_ends), ""), checked)
+        if has_passed and os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)  # also what the skill has started
         os._exit(1)
 
     threading.Thread(target=watch, name="end-with-parent", daemon=True).start()

@@ -305,8 +305,7 @@ async def renew(board: BoardContext, held: HeldLease) -> None:
         except Conflict:
             await refresh(board, held)
             continue
-        held.version = committed.update_times[0]
-        held.expires_at = expires_at
+        held.renewed(expires_at, committed.update_times[0], board.rules.lease_seconds)
         return
     raise Conflict(f"task {held.task.task_id} keeps changing: its lease could not be renewed")
 

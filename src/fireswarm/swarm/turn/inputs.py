@@ -11,7 +11,7 @@ import json
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Signal
 from fireswarm.contracts.skills.skill import ChildResult, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
-from fireswarm.contracts.swarm.task import Task, TaskResult
+from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult
 from fireswarm.errors import NotFound, StoreError
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
@@ -51,6 +51,9 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         facts=tuple(facts),
         answers=task.answers,
         roles=tuple(sorted(swarm.roles)),
+        epoch=turn.lease.epoch,
+        attempt=task.attempt,
+        deadline=turn.lease.cut_off_at or (None if task.deadline == NO_DEADLINE else task.deadline),
         workdir=swarm.workdir / turn.lease.run_id,
         now=swarm.clock.now(),
     )

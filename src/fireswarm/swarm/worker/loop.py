@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from datetime import timedelta
 from functools import partial
 
 import anyio
@@ -198,6 +199,7 @@ class Worker:
         limit = min(limit, timeout) if timeout else limit
         began = self.parts.clock.now()
         left = (lease.task.deadline - began).total_seconds()
+        lease.cut_off_at = began + timedelta(seconds=min(limit, left))
         with anyio.move_on_after(min(limit, left)):
             return await run_turn(lease, self.parts)
         self._upkeep.note_pulse()

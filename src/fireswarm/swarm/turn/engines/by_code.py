@@ -67,7 +67,7 @@ async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
     """Run the skill's entry in a child process, in the request's workdir."""
     request.workdir.mkdir(parents=True, exist_ok=True)
     swarm = turn.swarm
-    return await run_skill(skill, request, swarm.processes, turn.journal.seconds_left, swarm.code_rules)
+    return await run_skill(skill, request, swarm.processes, turn.journal.hold, swarm.code_rules)
 
 
 async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: str) -> SkillResult:

@@ -138,7 +138,7 @@ def _skills_of(turn: Turn) -> SkillRunner:
         return result, tuple([await fetch_artifact(turn, artifact) for artifact in result.artifacts])
 
     swarm = turn.swarm
-    return SkillRunner(turn.request, swarm.code_rules, HAND_OVER, publish, swarm.processes, turn.journal.seconds_left)
+    return SkillRunner(turn.request, swarm.code_rules, HAND_OVER, publish, swarm.processes, turn.journal.hold)
 
 
 def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
