@@ -115,6 +115,10 @@ class VirtualClock:
         self._now = target
         await self.settle()
 
+    def stand_still(self, seconds: float) -> None:
+        """Advance time by *seconds* while nothing runs, as on a suspended machine: timers become due afterwards."""
+        self._now += timedelta(seconds=seconds)
+
     async def settle(self) -> None:
         """Let every task run as far as it can without time passing."""
         for _ in range(self._turns):

@@ -159,7 +159,7 @@ async def test_a_secret_in_the_objective_does_not_count_as_an_edit() -> None:
 
     async with open_test_swarm() as swarm:
         store: FirestoreStore = swarm.store
-        store._redact = Redactor(["hunter2hunter2"])
+        store._redact = Redactor(["hunter2hunter2"])  # pyright: ignore[reportPrivateUsage]
         first = await swarm.submit("log in with hunter2hunter2")
         again = await swarm.submit("log in with hunter2hunter2")
         assert first.task_id == again.task_id

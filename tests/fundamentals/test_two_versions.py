@@ -123,6 +123,7 @@ async def test_a_fleet_of_two_versions_does_all_work_once(swarm: SwarmRig) -> No
     new = replace(swarm.core, inline={"noop": noop, "noop-2": noop})
     tasks = [await swarm.submit(f"task {number}", skill="noop-2" if number % 2 else "noop") for number in range(12)]
     async with working(swarm.core, agent="old-1"), working(new, agent="new-1"):
+        stored = tasks
         for _ in range(200):
             await swarm.clock.advance(5)
             stored = [await swarm.task(task.task_id) for task in tasks]

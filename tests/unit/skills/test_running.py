@@ -227,10 +227,12 @@ async def test_skill_goes_on_while_its_lease_is_renewed(tmp_path: Path) -> None:
             if renewals > 12:
                 (tmp_path / "enough").touch()
 
+    result = None
     async with anyio.create_task_group() as group:
         group.start_soon(renew)
         result = await run_skill(skill, request(tmp_path), hold=hold, rules=CodeRules("none"))
         group.cancel_scope.cancel()
+    assert result is not None
     assert (result.summary, hold.followers) == ("ran to its end", [])
 
 

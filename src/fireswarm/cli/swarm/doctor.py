@@ -199,6 +199,8 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
         queries.next_due("doctor"),
         queries.due("doctor", now, 1),
         queries.leased("doctor"),
+        queries.queued_slice("doctor", "4", "8", 1),
+        queries.idle_agents("doctor", now),
         queries.recall("doctor", ["doctor"], 1),
         queries.session_files("doctor", "/", "0", 1),
         queries.newest(TASKS, "updated_at", 1, status="queued"),

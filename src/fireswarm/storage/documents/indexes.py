@@ -26,6 +26,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
     TASKS: (
         (("assigned_to", "asc"), ("status", "asc"), ("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
         (("assigned_to", "asc"), ("status", "asc"), ("priority", "asc"), ("task_id", "asc")),
+        (("assigned_to", "asc"), ("status", "asc"), ("task_id", "asc")),
         (("session_hash", "asc"), ("priority", "desc"), ("deadline", "asc"), ("created_at", "asc")),
         (("session_hash", "asc"), ("priority", "asc"), ("task_id", "asc")),
         (("assigned_to", "asc"), ("status", "asc"), ("created_at", "asc")),
@@ -53,6 +54,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("session_hash", "asc"), ("created_at", "desc")),
         (("bucket", "asc"), ("created_at", "desc")),
         (("role", "asc"), ("created_at", "desc")),
+        (("status", "asc"), ("created_at", "desc")),
     ),
     FILES: ((("session_hash", "asc"), ("path", "asc")),),
     AGENTS: ((("session_hash", "asc"), ("created_at", "desc")), (("status", "asc"), ("created_at", "desc"))),

@@ -63,6 +63,19 @@ def queued_tasks(role: str, limit: int | None = None, sessions: Sequence[str] = 
     return Query(TASKS, where=where, limit=limit)
 
 
+def queued_slice(role: str, begin: str, end: str, limit: int) -> Query:
+    """Queued tasks of a role with *begin* <= ``task_id`` < *end* (listened to); "" is no bound."""
+    bounds: Filters = ((("task_id", ">=", begin),) if begin else ()) + ((("task_id", "<", end),) if end else ())
+    where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"), *bounds)
+    return Query(TASKS, where, (("task_id", "asc"),), limit)
+
+
+def idle_agents(role: str, since: datetime) -> Query:
+    """Heartbeats of idle agents of a role since a time (counted)."""
+    where: Filters = (("type", "==", "agent_status"), ("role", "==", role), ("status", "==", "idle"))
+    return Query(MEMORY, (*where, ("created_at", ">=", since)), (("created_at", "desc"),))
+
+
 def queued_after(role: str, task_id: str, limit: int) -> Query:
     """A page of queued tasks of a role by document id, after *task_id*."""
     where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"))

@@ -29,6 +29,9 @@ from fireswarm.swarm.board.sweep import check_due
 MAX_FACTOR = 256.0
 """Upper bound of the contention factor. About 180 successful claims reduce it from there to 1."""
 
+WOKEN = 6
+"""Number of idle agents that a new task wakes on average; that it wakes none has a probability of exp(-6)."""
+
 AGING_ROUNDS = 4
 """Every so many rounds, a claim first looks for tasks that have waited long."""
 
@@ -78,7 +81,6 @@ class Claimer:
     contention: Contention
     sessions: Sequence[str] = ()
     has_skill: Callable[[str], bool] = lambda _: True
-    last_seen: str | None = None
     rounds: int = 0
     in_doubt: dict[str, tuple[Task, Snapshot]] = field(default_factory=dict[str, tuple[Task, Snapshot]])
     """Tasks with a claim that may have been applied, or may still be, as they were read before it."""
@@ -92,8 +94,39 @@ class Claimer:
         if leases := await self._settle_doubts():
             return leases
         ready = await self._admit_all(await self._candidates(min(wanted, self.board.rules.claim_window)))
-        if not ready:
-            return []
+        return await self._take(ready) if ready else []
+
+    async def claim_seen(self, snapshots: Sequence[Snapshot], wanted: int) -> list[HeldLease]:
+        """Claim up to *wanted* of the tasks that a listener delivered, in random order and without a query.
+
+        Other listeners got them too: a lost race does not count as contention of the queue.
+        """
+        seen = [item for item in snapshots if not self.board.aside.leaves(item)]
+        self.contention.rng.shuffle(seen)
+        ready = await self._admit_all(seen[:wanted])
+        factor = self.contention.factor
+        leases = await self._take(ready) if ready else []
+        self.contention.factor = min(factor, self.contention.factor)
+        return leases
+
+    def listened(self, idle: int) -> Query:
+        """Return the query that an idle agent listens to when *idle* agents of its role do the same.
+
+        Of many agents, each listens to a slice of the task ids, so that a new task wakes about `WOKEN` of them. Few
+        agents listen to the whole queue, also to documents without a sort field, which other agents' sweeps find.
+        """
+        slices = 1 if self.sessions else max(1, idle // WOKEN)
+        if slices == 1:
+            return queries.queued_tasks(self.role, self.board.rules.claim_window, self.sessions)
+        number = self.contention.rng.randrange(slices)
+        begin, end = (f"{2**32 * edge // slices:08x}" for edge in (number, number + 1))
+        last = number == slices - 1
+        return queries.queued_slice(
+            self.role, begin if number else "", "" if last else end, self.board.rules.claim_window
+        )
+
+    async def _take(self, ready: list[tuple[Task, Snapshot]]) -> list[HeldLease]:
+        """Claim all in one commit, or one by one if that fails."""
         if not self.contention.contended:
             try:
                 leases = await self._commit(ready)

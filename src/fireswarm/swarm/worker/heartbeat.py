@@ -8,12 +8,12 @@ import socket
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import psutil
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
-from fireswarm.contracts.swarm.status import AgentState, AgentStatus, QueueHints
+from fireswarm.contracts.swarm.status import MISSED_BEATS, AgentState, AgentStatus, QueueHints
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.version import __version__
@@ -61,6 +61,7 @@ class Heartbeat:
         self._tree = ProcessTree()
         self._started_at: datetime | None = None
         self.queued = 1  # until it is counted
+        self.idle_agents = 0
 
     async def write(self, state: AgentState, holding: Sequence[str], faults: int = 0) -> None:
         """Write one heartbeat: state, load of the process and its children, tasks in progress, and the role's queue."""
@@ -100,9 +101,11 @@ class Heartbeat:
     async def _queue(self, now: datetime) -> tuple[int, float]:
         """Return the number of tasks that wait for the role, and the age of the oldest in seconds.
 
-        Costs one or two reads.
+        Counts the role's idle agents as well. Costs two or three reads.
         """
         sessions = self._parts.settings.worker.sessions
+        recent = now - timedelta(seconds=MISSED_BEATS * self._parts.settings.worker.heartbeat_idle_seconds)
+        self.idle_agents = await self._parts.store.count(queries.idle_agents(self._role, recent))
         queued = await self._parts.store.count(queries.queued_tasks(self._role, None, sessions))
         if not queued:
             return 0, 0.0

@@ -15,13 +15,13 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
+from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.outcome import Failed, Outcome, Released, Retry
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected, WorkEdited
 from fireswarm.runs.sinks.documents import end_lost_run
-from fireswarm.storage.documents import queries
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.outputs import remove_outputs
@@ -127,15 +127,19 @@ class Worker:
             if free <= 0 or self.stopping:
                 continue
             leases = await self._upkeep.available(lambda wanted=free: self._claimer.claim(wanted)) or []
-            for lease in leases:
-                self.held.add(lease)
-            for _ in range(min(len(leases), self.capacity - self._serving)):
-                self._serving += 1
-                turns.start_soon(self._serve)
+            self._begin(leases, turns)
             if leases:
                 await anyio.lowlevel.checkpoint()  # start the claimed tasks before the next query
             else:
-                await self._idle()
+                await self._idle(turns)
+
+    def _begin(self, leases: list[HeldLease], turns: TaskGroup) -> None:
+        """Hold the claimed tasks and start their turns."""
+        for lease in leases:
+            self.held.add(lease)
+        for _ in range(min(len(leases), self.capacity - self._serving)):
+            self._serving += 1
+            turns.start_soon(self._serve)
 
     @property
     def _places(self) -> int:
@@ -254,16 +258,13 @@ class Worker:
 
     # ── waiting for work ──────────────────────────────────────────────────────────────────────────────
 
-    async def _idle(self) -> None:
-        """Wait until a task is queued for this role, or the sweep or ``stop`` rings."""
+    async def _idle(self, turns: TaskGroup) -> None:
+        """Wait until a task of this role was claimed, or the sweep or ``stop`` rings."""
 
         async def follow() -> None:
-            async with self.parts.store.listen(
-                queries.queued_tasks(self.role, 1, self.parts.settings.worker.sessions)
-            ) as batches:
+            async with self.parts.store.listen(self._claimer.listened(self._upkeep.heartbeat.idle_agents)) as batches:
                 async for snapshots in batches:
-                    if snapshots:
-                        await self._complete_if_unclaimable(snapshots[0].path)
+                    if snapshots and await self._claim_seen(snapshots, turns):
                         self._upkeep.queued.ring()
                         return
 
@@ -276,11 +277,12 @@ class Worker:
             pause = self._rng.uniform(0, CONTENDED_PAUSE_SECONDS * factor)
             await self._upkeep.queued.heard(self.parts.clock, pause)
 
-    async def _complete_if_unclaimable(self, path: str) -> None:
-        """Complete the fields of a queued document that the claim query did not return."""
-        if self._claimer.last_seen == path:
-            await self.parts.board.admit_hand_written(self.role)
-        self._claimer.last_seen = path
+    async def _claim_seen(self, snapshots: list[Snapshot], turns: TaskGroup) -> bool:
+        """Claim delivered tasks; True if any was claimed. A canceled claim would lose its lease, so it is shielded."""
+        with anyio.CancelScope(shield=True):
+            leases = await self._claimer.claim_seen(snapshots, max(1, self._free))
+            self._begin(leases, turns)
+        return bool(leases)
 
     # ── drain ─────────────────────────────────────────────────────────────────────────────────────────────
 
