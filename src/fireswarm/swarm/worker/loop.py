@@ -279,6 +279,7 @@ class Worker:
 
     async def _claim_seen(self, snapshots: list[Snapshot], turns: TaskGroup) -> bool:
         """Claim delivered tasks; True if any was claimed. A canceled claim would lose its lease, so it is shielded."""
+        leases: list[HeldLease] = []
         with anyio.CancelScope(shield=True):
             leases = await self._claimer.claim_seen(snapshots, max(1, self._free))
             self._begin(leases, turns)
