@@ -99,7 +99,16 @@ async def test_an_unknown_field_is_carried_through_a_whole_life(both: SwarmRig) 
 
 async def test_a_worker_leaves_a_task_whose_skill_it_lacks_to_another(both: SwarmRig) -> None:
     ids = [(await both.submit(f"task {number}", skill="count-v2")).task_id for number in range(4)]
-    old = both.board.claimer("scout", "old-1", has_skill=lambda name: name != "count-v2")
+
+    async def has_skill(name: str) -> bool:
+        return name != "count-v2"
+
+    old = both.board.claimer("scout", "old-1", has_skill=has_skill)
+    other = await both.submit("behind them", priority=1)
+    assert await old.claim(4) == []
+    assert [lease.task.task_id for lease in await old.claim(4)] == [other.task_id], "they stand in the way of others"
+    assert {(await both.task(task_id)).status for task_id in ids} == {TaskStatus.QUEUED}
+    await both.clock.advance(31)
     assert await old.claim(4) == []
     for task_id in ids:
         task = await both.task(task_id)

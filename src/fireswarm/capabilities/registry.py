@@ -218,11 +218,12 @@ def registry() -> Registry:
 
     A capability that cannot be loaded is left out, with the reason in ``left_out``.
     """
-    return _registry(drop_in.files())
+    return _registry(drop_in.files(), drop_in.stamp())
 
 
 @cache
-def _registry(files: tuple[Path, ...]) -> Registry:
+def _registry(files: tuple[Path, ...], stamp: tuple[int, ...]) -> Registry:
+    """Load all capabilities; *stamp* changes with the content of *files*."""
     capabilities = {capability.id: capability for capability in _built_in(LARGER)}
     left_out: list[tuple[str, str]] = []
     points = sorted(entry_points(group=ENTRY_POINTS), key=lambda each: (each.name, each.value))

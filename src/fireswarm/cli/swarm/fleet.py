@@ -22,6 +22,7 @@ from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, conso
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.watchdog import watch_loop
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.role import RoleConfig, run
 from fireswarm.swarm.worker.supervisor import PARENT
@@ -152,7 +153,7 @@ def role(
             errors.print(line, style="dim", soft_wrap=True)
             if with_parent:
                 _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
-            await run(RoleConfig(parts, name, agent, stop))
+            await run(RoleConfig(parts, name, agent, stop, Reloader(parts).current))
 
     run_async(main)
 

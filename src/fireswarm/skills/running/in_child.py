@@ -34,6 +34,9 @@ RESPONSES = "fireswarm.contracts.llm.response"
 """Module of AgentResponse. It is imported already if a skill returns one."""
 
 _guarded = threading.Event()
+_loaded: dict[str, tuple[tuple[str, int, int], ...]] = {}
+"""Packages of skills, with the stamp of the modules that were imported."""
+
 _ends: list[str] = []
 """The file with the end of the call that runs."""
 
@@ -81,8 +84,10 @@ def load_entry(folder: Path, entry: Path) -> ModuleType:
     """Import a skill's entry as ``fireswarm_skill_<name>.<entry>``, with its scripts folder as the package."""
     package_name = f"fireswarm_skill_{folder.name.replace('-', '_')}"
     scripts = (folder / entry).parent
-    known = sys.modules.get(package_name)
-    if known is None or list(known.__path__) != [str(scripts)]:
+    known, stamp = sys.modules.get(package_name), _stamp(scripts)
+    if known is None or list(known.__path__) != [str(scripts)] or _loaded.get(package_name) != stamp:
+        importlib.invalidate_caches()
+        _loaded[package_name] = stamp
         for stale in [name for name in sys.modules if name == package_name or name.startswith(package_name + ".")]:
             del sys.modules[stale]
         spec = importlib.util.spec_from_loader(package_name, loader=None, is_package=True)
@@ -93,11 +98,18 @@ def load_entry(folder: Path, entry: Path) -> ModuleType:
     return importlib.import_module(f"{package_name}.{entry.stem}")
 
 
+def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return name, time of change and size of each module: a changed skill is imported again."""
+    stats = ((str(path), path.stat()) for path in sorted(folder.rglob("*.py")))
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+
+
 def _end_with_parent() -> None:
     """Once per process: remove the models' keys, and watch the worker and the end of the call in a thread."""
     if _guarded.is_set():
         return
     _guarded.set()
+    sys.dont_write_bytecode = True  # compiled code is compared by the second only, and a skill may change twice in one
     for name in MODEL_KEYS:
         os.environ.pop(name, None)
     parent = os.getppid()

@@ -65,8 +65,9 @@ def queued_tasks(role: str, limit: int | None = None, sessions: Sequence[str] = 
 
 def queued_slice(role: str, begin: str, end: str, limit: int) -> Query:
     """Queued tasks of a role with *begin* <= ``task_id`` < *end* (listened to); "" is no bound."""
-    bounds: Filters = ((("task_id", ">=", begin),) if begin else ()) + ((("task_id", "<", end),) if end else ())
-    where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"), *bounds)
+    lower: Filters = (("task_id", ">=", begin),) if begin else ()
+    upper: Filters = (("task_id", "<", end),) if end else ()
+    where: Filters = (("assigned_to", "==", role), ("status", "==", "queued"), *lower, *upper)
     return Query(TASKS, where, (("task_id", "asc"),), limit)
 
 

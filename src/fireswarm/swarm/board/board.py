@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
@@ -14,7 +14,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board import claim, graph, settle, submit, sweep
-from fireswarm.swarm.board.claim import Claimer, Contention
+from fireswarm.swarm.board.claim import Claimer, Contention, HasSkill
 from fireswarm.swarm.board.operator import actions, edits, explain, stalls
 from fireswarm.swarm.board.rules import BoardContext
 
@@ -40,11 +40,11 @@ class Board(BoardContext):
     stalls = stalls.find_stalls
 
     def claimer(
-        self, role: str, agent_id: str, sessions: Sequence[str] = (), has_skill: Callable[[str], bool] = lambda _: True
+        self, role: str, agent_id: str, sessions: Sequence[str] = (), has_skill: HasSkill | None = None
     ) -> Claimer:
         """Return the claimer of one agent; with *sessions*, it claims only tasks of these sessions.
 
-        *has_skill* returns False for the skills that the agent lacks.
+        *has_skill* resolves to False for the skills that the agent lacks.
         """
         contention = Contention(rng=random.Random(self.rng.random()))
         return Claimer(self, role, agent_id, contention, sessions, has_skill)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,7 +16,7 @@ from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.task import Lease, Task, TaskStatus
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.build import next_check, plain
+from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again, is_adopted, pause_until
@@ -31,6 +31,9 @@ MAX_FACTOR = 256.0
 
 WOKEN = 6
 """Number of idle agents that a new task wakes on average; that it wakes none has a probability of exp(-6)."""
+
+LEFT_TO_OTHERS_SECONDS = 30.0
+"""Time for which an agent leaves a task to those that have its skill, before it pauses the task for as long."""
 
 AGING_ROUNDS = 4
 """Every so many rounds, a claim first looks for tasks that have waited long."""
@@ -68,11 +71,14 @@ class Contention:
         return f"{self.rng.getrandbits(32):08x}"
 
 
+HasSkill = Callable[[str], Awaitable[bool]]
+
+
 @dataclass(slots=True)
 class Claimer:
     """Claims tasks of one role for one agent; with ``sessions``, only tasks of these sessions.
 
-    ``has_skill`` returns False for a skill that the agent lacks: a task that names it waits for another agent.
+    ``has_skill`` resolves to False for a skill that the agent lacks: a task that names it waits for another agent.
     """
 
     board: BoardContext
@@ -80,8 +86,11 @@ class Claimer:
     agent_id: str
     contention: Contention
     sessions: Sequence[str] = ()
-    has_skill: Callable[[str], bool] = lambda _: True
+    has_skill: HasSkill | None = None
     rounds: int = 0
+    passed_over: dict[str, tuple[Any, datetime]] = field(default_factory=dict[str, tuple[Any, datetime]])
+    """Tasks that need a skill which this agent lacks: their version, and until when they are left to others."""
+
     in_doubt: dict[str, tuple[Task, Snapshot]] = field(default_factory=dict[str, tuple[Task, Snapshot]])
     """Tasks with a claim that may have been applied, or may still be, as they were read before it."""
 
@@ -101,7 +110,7 @@ class Claimer:
 
         Other listeners got them too: a lost race does not count as contention of the queue.
         """
-        seen = [item for item in snapshots if not self.board.aside.leaves(item)]
+        seen = [item for item in snapshots if not self._passes_over(item)]
         self.contention.rng.shuffle(seen)
         ready = await self._admit_all(seen[:wanted])
         factor = self.contention.factor
@@ -167,11 +176,10 @@ class Claimer:
         return snapshots or head  # a hand-written head may have no task_id
 
     async def _query(self, query: Callable[[int, Sequence[str]], Query], wanted: int) -> list[Snapshot]:
-        """Return up to *wanted* results, without the documents that this process leaves to a newer version."""
-        aside = self.board.aside
-        more = min(len(aside.left_alone), self.board.rules.sweep_batch)
+        """Return up to *wanted* results, without the documents that this agent leaves to others."""
+        more = min(len(self.board.aside.left_alone) + len(self.passed_over), 2 * self.board.rules.sweep_batch)
         found = await self.board.store.query(query(wanted + more, self.sessions))
-        return [item for item in found if not aside.leaves(item)][:wanted] if more else found
+        return [item for item in found if not self._passes_over(item)][:wanted] if more else found
 
     async def _admit_all(self, snapshots: Sequence[Snapshot]) -> list[tuple[Task, Snapshot]]:
         """Return the tasks that can be claimed now, with their snapshots."""
@@ -195,14 +203,30 @@ class Claimer:
         if task.not_before is not None and task.not_before > now:
             await pause_until(self.board, task, snapshot, task.not_before, "starts later, as its not_before says")
             return None
-        if task.skill is not None and not self.has_skill(task.skill):
-            reason = f"waits for an agent with the skill {task.skill}, which {self.agent_id} does not have"
-            await pause_until(self.board, task, snapshot, next_check(task.created_at, now, task.deadline), reason)
+        if task.skill is not None and not (self.has_skill is None or await self.has_skill(task.skill)):
+            await self._leave_to_others(task, snapshot, now)
             return None
         if not is_adopted(task, snapshot) or await self._original_was_edited(task):
             await adopt(self.board, task, snapshot)
             return None
         return await self._accept_answers(task, snapshot) if task.questions else task
+
+    async def _leave_to_others(self, task: Task, snapshot: Snapshot, now: datetime) -> None:
+        """Pass over a task whose skill this agent lacks; pause it if no other agent has taken it for a while."""
+        if now - task.updated_at < timedelta(seconds=LEFT_TO_OTHERS_SECONDS):
+            until = task.updated_at + timedelta(seconds=LEFT_TO_OTHERS_SECONDS)
+            self.passed_over = {path: kept for path, kept in self.passed_over.items() if kept[1] > now}
+            self.passed_over[snapshot.path] = snapshot.update_time, until
+            return
+        self.passed_over.pop(snapshot.path, None)
+        reason = f"waits for an agent with the skill {task.skill}, which {self.agent_id} does not have"
+        until = now + timedelta(seconds=LEFT_TO_OTHERS_SECONDS)
+        await pause_until(self.board, task, snapshot, until, reason)
+
+    def _passes_over(self, snapshot: Snapshot) -> bool:
+        """Return True for a document that this agent leaves to others for now."""
+        version, until = self.passed_over.get(snapshot.path, (None, self.board.clock.now()))
+        return self.board.aside.leaves(snapshot) or (version == snapshot.update_time and self.board.clock.now() < until)
 
     async def _original_was_edited(self, task: Task) -> bool:
         """Return True for a task that repeats another's work which is no longer its own work."""

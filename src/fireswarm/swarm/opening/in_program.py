@@ -20,7 +20,9 @@ from fireswarm.settings import Settings, load_settings
 from fireswarm.skills.functions import FunctionSkill
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.swarm.opening.open_parts import new_agent_id, open_parts
+from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.worker.loop import Refresh
 from fireswarm.swarm.worker.role import RoleConfig, run
 
 
@@ -52,17 +54,18 @@ async def open_local(
             settings = settings.model_copy(update={"store": blobs})
         async with open_parts(settings, thinks=True, clock=clock) as opened:
             parts = replace(opened if roles is None else _with_roles(opened, roles), workdir=Path(scratch) / "work")
-            async with _roles_at_work(parts, parts.roles if roles is None else roles):
+            refresh = Reloader(parts).current if roles is None else None
+            async with _roles_at_work(parts, parts.roles if roles is None else roles, refresh):
                 yield parts
 
 
 @contextlib.asynccontextmanager
-async def _roles_at_work(parts: SwarmParts, names: Mapping[str, Any]) -> AsyncGenerator[None]:
+async def _roles_at_work(parts: SwarmParts, names: Mapping[str, Any], refresh: Refresh | None) -> AsyncGenerator[None]:
     """Run the named roles in this process until the block ends."""
     stop = anyio.Event()
     async with anyio.create_task_group() as group:
         for name in names:
-            group.start_soon(run, RoleConfig(parts, name, new_agent_id(name), stop))
+            group.start_soon(run, RoleConfig(parts, name, new_agent_id(name), stop, refresh))
         try:
             yield
         finally:

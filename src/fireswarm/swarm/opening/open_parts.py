@@ -93,11 +93,22 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
 
         drop_in.add_folder(settings.path("."))
     roles = load_roles(data_path(settings, "roles"))
-    packaged = packaged_path("skills") if settings.skills.builtin else None
-    folders = places((), settings.path("."), home_folder(), packaged)
+    folders = _skill_folders(settings)
     catalog = load_catalog(folders, cache=default_cache(folders))
     policy = HandoffPolicy.load(data_path(settings, "mailbox") / "policy.yaml")
     return roles, catalog, policy
+
+
+def _skill_folders(settings: Settings) -> tuple[Path, ...]:
+    packaged = packaged_path("skills") if settings.skills.builtin else None
+    return places((), settings.path("."), home_folder(), packaged)
+
+
+def watched_folders(settings: Settings) -> list[Path]:
+    """Return the folders in which roles, skills and capabilities are found."""
+    roles = data_path(settings, "roles")
+    cards = [path.parent for path in sorted(roles.glob("*/ROLE.md"))]
+    return [roles, *cards, settings.path("capabilities"), *_skill_folders(settings)]
 
 
 def make_parts(

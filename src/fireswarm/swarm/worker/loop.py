@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 
@@ -59,14 +60,19 @@ Their sum is below the supervisor's grace and, with the default drain, well belo
 kills.
 """
 
+Refresh = Callable[[bool], Awaitable[SwarmParts]]
+"""Returns the parts for the next turn; True looks at their files at once."""
+
 _log = logging.getLogger(__name__)
 
 
 class Worker:
     """Works for one role under one agent id until ``stop`` is called, then drains and returns."""
 
-    def __init__(self, parts: SwarmParts, role: str, agent_id: str, *, message: str = "") -> None:
-        """Set up a worker for *role*. Raises NotFound for an unknown role."""
+    def __init__(
+        self, parts: SwarmParts, role: str, agent_id: str, *, message: str = "", refresh: Refresh | None = None
+    ) -> None:
+        """Set up a worker for *role*; *refresh* returns the parts of each turn. Raises NotFound for an unknown role."""
         parts.board.check_role(role)
         self.parts = parts
         self.role = role
@@ -75,7 +81,8 @@ class Worker:
         self.stopping = False
         self.held = HeldTasks()
         self.settled = 0
-        self._claimer = parts.board.claimer(role, agent_id, parts.settings.worker.sessions, parts.has_skill)
+        self._claimer = parts.board.claimer(role, agent_id, parts.settings.worker.sessions, self._has_skill)
+        self._refresh = refresh
         self._serving = 0
         self._mean_turn_seconds = float("inf")
         self._time_to_finish = anyio.CancelScope()
@@ -90,6 +97,16 @@ class Worker:
         self.stopping = True
         self.held.freed.ring()
         self._upkeep.queued.ring()
+
+    async def _renew_parts(self, *, at_once: bool = False) -> None:
+        """Use changed files of roles, skills and capabilities from now on, unless this role is gone."""
+        if self._refresh is not None and self.role in (parts := await self._refresh(at_once)).roles:
+            self.parts = parts
+
+    async def _has_skill(self, name: str) -> bool:
+        if not self.parts.has_skill(name):
+            await self._renew_parts(at_once=True)
+        return self.parts.has_skill(name)
 
     @property
     def faults(self) -> int:
@@ -126,6 +143,7 @@ class Worker:
                 free = self._free
             if free <= 0 or self.stopping:
                 continue
+            await self._renew_parts()
             leases = await self._upkeep.available(lambda wanted=free: self._claimer.claim(wanted)) or []
             self._begin(leases, turns)
             if leases:
@@ -198,6 +216,7 @@ class Worker:
 
     async def _turn(self, lease: HeldLease) -> TurnEnd:
         """Run the turn within the limits of the role, the task and its deadline."""
+        await self._renew_parts()
         limit = self.parts.roles[self.role].limits.turn_timeout_seconds
         timeout = lease.task.constraints.timeout_seconds
         limit = min(limit, timeout) if timeout else limit
@@ -281,6 +300,7 @@ class Worker:
         """Claim delivered tasks; True if any was claimed. A canceled claim would lose its lease, so it is shielded."""
         leases: list[HeldLease] = []
         with anyio.CancelScope(shield=True):
+            await self._renew_parts()
             leases = await self._claimer.claim_seen(snapshots, max(1, self._free))
             self._begin(leases, turns)
         return bool(leases)

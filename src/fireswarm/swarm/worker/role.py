@@ -7,22 +7,26 @@ from dataclasses import dataclass, field
 import anyio
 
 from fireswarm.swarm.parts import SwarmParts
-from fireswarm.swarm.worker.loop import Worker
+from fireswarm.swarm.worker.loop import Refresh, Worker
 
 
 @dataclass(frozen=True, slots=True)
 class RoleConfig:
-    """Configuration of a role process. Set ``stop`` to drain it."""
+    """Configuration of a role process. Set ``stop`` to drain it.
+
+    ``refresh`` returns the parts for the next turn, after a change of the files of roles, skills or capabilities.
+    """
 
     parts: SwarmParts
     role: str
     agent_id: str
     stop: anyio.Event = field(default_factory=anyio.Event)
+    refresh: Refresh | None = None
 
 
 async def run(cfg: RoleConfig) -> None:
     """Claim and work on the role's tasks until ``cfg.stop`` is set, then drain."""
-    worker = Worker(cfg.parts, cfg.role, cfg.agent_id)
+    worker = Worker(cfg.parts, cfg.role, cfg.agent_id, refresh=cfg.refresh)
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_on_event, cfg.stop, worker)
         await worker.run()

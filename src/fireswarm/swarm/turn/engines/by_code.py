@@ -11,6 +11,7 @@ import anyio.to_thread
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.packs.content_hash import content_hash
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.parts import InlineSkill
 from fireswarm.swarm.turn.engines.permission import waiting_for_approval
@@ -78,7 +79,10 @@ async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: 
     if (asked := _approval_question(turn, skill)) is not None:
         return asked
     journal, named = turn.journal, turn.task.skill is not None
-    journal.note("skill_chosen", skill=skill.name, version=skill.version, named=named, without_model=because)
+    content = await anyio.to_thread.run_sync(content_hash, skill.folder)
+    journal.note(
+        "skill_chosen", skill=skill.name, version=skill.version, hash=content, named=named, without_model=because
+    )
     await journal.flush()
     return await run_step(turn, skill.name, execute, idempotent=skill.idempotent)
 
