@@ -7,7 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
@@ -16,7 +16,16 @@ from fireswarm.contracts.base import JsonObject, is_document_id
 from fireswarm.contracts.ports import Clock, Snapshot
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, REASON, YES
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import Submitted, Task, TaskResult, TaskSpec, TaskStatus, make_spec
+from fireswarm.contracts.swarm.task import (
+    StatusReason,
+    Submitted,
+    Task,
+    TaskFields,
+    TaskResult,
+    TaskSpec,
+    TaskStatus,
+    make_spec,
+)
 from fireswarm.errors import InvalidInput, NotDone, NotFound
 from fireswarm.runs.sinks.run_reader import RunReader
 from fireswarm.storage.documents import queries
@@ -25,12 +34,16 @@ from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.graph import is_over, sort_objective
 from fireswarm.swarm.board.operator.answers import check_by_id
 from fireswarm.swarm.records.run_follower import RunFollower
+from fireswarm.task_groups import task_group
 
 if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does not need
     from fireswarm.settings import Settings
     from fireswarm.skills.functions import FunctionSkill
     from fireswarm.swarm.board.operator.stalls import Stall
     from fireswarm.swarm.parts import SwarmParts
+
+TRIED_AGAIN = frozenset({StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED, StatusReason.NEEDS_MODEL})
+"""Reasons for which ``run`` tries a task of an earlier call again; others wait for a person's decision."""
 
 AnyTask = Submitted | Task | str
 """A task: as returned by a read or a submit, or its id."""
@@ -115,7 +128,7 @@ class Swarm:
         *,
         role: str = DEFAULT_ROLE,
         context: Mapping[str, Any] | None = None,
-        **more: Any,
+        **more: Unpack[TaskFields],
     ) -> Submitted:
         """Submit an objective. The same objective and context in one session give the same task.
 
@@ -137,13 +150,16 @@ class Swarm:
         role: str = DEFAULT_ROLE,
         context: Mapping[str, Any] | None = None,
         timeout_seconds: float | None = None,
-        **more: Any,
+        **more: Unpack[TaskFields],
     ) -> TaskResult:
         """Submit an objective, wait for it and return its result.
 
-        Raises NotDone with the reason if there is no result.
+        An objective that failed in an earlier call is tried again. Raises NotDone with the reason if there is no
+        result, and TimeoutError after *timeout_seconds* of real time.
         """
         submitted = await self.submit(objective, role=role, context=context, **more)
+        if not submitted.created and submitted.task.status_reason in TRIED_AGAIN:
+            await self.retry(submitted)
         task = await self.wait(submitted, timeout_seconds=timeout_seconds)
         if task.status is not TaskStatus.DONE or task.result is None:
             reason = task.status_reason.value if task.status_reason else task.status.value
@@ -195,11 +211,16 @@ class Swarm:
         Returns the current task: check ``status`` and ``status_reason``. Raises TimeoutError after *timeout_seconds* of
         real time, and NotFound for an unknown id.
         """
-        with anyio.fail_after(timeout_seconds):
+        with anyio.move_on_after(timeout_seconds) as limit:
             async with self.follow(task) as changes:
                 async for _ in changes:
                     pass
-        return await self.get(task)
+        current = await self.get(task)
+        if limit.cancelled_caught:
+            raise TimeoutError(
+                f"task {current.task_id} has not ended after {timeout_seconds:g} s: {await self.explain(current)}"
+            )
+        return current
 
     @asynccontextmanager
     async def follow(self, task: AnyTask) -> AsyncGenerator[AsyncIterator[list[Task]]]:
@@ -222,7 +243,7 @@ class Swarm:
         """
         followed = await self._read(task)
         send, receive = anyio.create_memory_object_stream[TaskEvent](100)
-        async with anyio.create_task_group() as group, receive:
+        async with task_group() as group, receive:
             group.start_soon(self._send_events, followed, send)
             yield receive
             group.cancel_scope.cancel()
@@ -293,7 +314,7 @@ class Swarm:
 
         runs = queries.runs_of(task.trace.chain_id)
         follower = RunFollower(self.parts.store, self.parts.clock, runs, report)
-        async with send, anyio.create_task_group() as group:
+        async with send, task_group() as group:
             group.start_soon(follower.follow)
             await self.wait(task)
             await follower.read_once()

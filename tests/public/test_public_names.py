@@ -123,7 +123,7 @@ async def test_events_of_a_task_are_followed_to_its_end(tmp_path: Path) -> None:
         task = await swarm.submit("greet", role="greeter")
         async with swarm.events(task) as events:
             types = [event.type async for event in events]
-    assert types == ["step_finished"]
+    assert types == ["step_started", "step_finished"]
 
 
 async def test_invalid_submissions_are_refused(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class FunctionSkill:
 
 
 def skill(
-    name: str, description: str, *, writes: bool = True, idempotent: bool = False
+    name: str, description: str = "", *, writes: bool = True, idempotent: bool = False
 ) -> Callable[[Function], FunctionSkill]:
     """Make a skill of a function that takes a SkillRequest and returns a SkillResult.
 
@@ -75,6 +75,8 @@ def skill(
     after a crash; a function that writes and does not say so blocks its task instead. Raises ConfigError for an empty
     description or a name that is not lower-case words joined by hyphens.
     """
+    if callable(name):
+        raise ConfigError(f"write @skill(NAME, DESCRIPTION) before the function {getattr(name, '__name__', name)!r}")
     if not is_name(name):
         raise ConfigError(f"{name!r} is not a skill name: use lower-case letters and digits, joined by hyphens")
     if not description.strip():

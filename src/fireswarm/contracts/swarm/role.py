@@ -18,13 +18,13 @@ class RoleLimits(Contract):
 class RoleCard(Contract):
     """One role: its skills (the first is the default), its capabilities in order, and its prompt.
 
-    ``offers`` are additional capabilities that a task planned by another role may have. ``permissions`` add to the
-    rules in the settings.
+    A role without skills needs a model. ``offers`` are additional capabilities that a task planned by another role may
+    have. ``permissions`` add to the rules in the settings.
     """
 
     name: RoleName
     description: str = Field(min_length=1)
-    skills: tuple[str, ...] = Field(min_length=1)
+    skills: tuple[str, ...] = ()
     capabilities: tuple[CapabilityUse, ...] = DEFAULT_CAPABILITIES
     offers: tuple[CapabilityUse, ...] = ()
     limits: RoleLimits = RoleLimits()

@@ -15,6 +15,7 @@ from functools import cached_property
 from rapidfuzz import fuzz, process, utils
 
 from fireswarm.contracts.skills.catalog import SkillCandidate
+from fireswarm.errors import NotFound
 from fireswarm.skills.packs.catalog import Catalog, Skill
 from fireswarm.skills.routing.explain import explain
 from fireswarm.skills.routing.index import SATURATION, Index, build, fields_of
@@ -207,10 +208,12 @@ def _take_off(asked: Sequence[Concept], totals: dict[int, float], index: Index) 
 def choose(objective: str, named: str | None, role_skills: Sequence[str], catalog: Catalog) -> Skill:
     """Return the named skill, or the role's best match for *objective*, or the role's first skill. Opens no file.
 
-    Raises NotFound if a skill named by the task or the role card does not exist.
+    Raises NotFound if a skill named by the task or the role card does not exist, or the role has none.
     """
     if named is not None:
         return catalog.get(named)
+    if not role_skills:
+        raise NotFound("the role has no skill and no model works for it: add a skill to its card, or set a key")
     skills = [catalog.get(name) for name in role_skills]
     best = Router(skills, bodies=False).route(objective, top_k=1) if len(skills) > 1 else []
     return catalog.get(best[0].skill_name) if best else skills[0]

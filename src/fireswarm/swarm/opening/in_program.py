@@ -24,6 +24,7 @@ from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Refresh
 from fireswarm.swarm.worker.role import RoleConfig, run
+from fireswarm.task_groups import task_group
 
 
 @contextlib.asynccontextmanager
@@ -63,7 +64,7 @@ async def open_local(
 async def _roles_at_work(parts: SwarmParts, names: Mapping[str, Any], refresh: Refresh | None) -> AsyncGenerator[None]:
     """Run the named roles in this process until the block ends."""
     stop = anyio.Event()
-    async with anyio.create_task_group() as group:
+    async with task_group() as group:
         for name in names:
             group.start_soon(run, RoleConfig(parts, name, new_agent_id(name), stop, refresh))
         try:
@@ -82,7 +83,7 @@ def _with_roles(parts: SwarmParts, roles: Mapping[str, Sequence[FunctionSkill | 
     )
     cards: dict[str, RoleCard] = {}
     for role, skills in roles.items():
-        names = tuple(item.name if isinstance(item, FunctionSkill) else catalog.get(item).name for item in skills)
+        names = tuple(_skill_name(item, role, catalog) for item in skills)
         cards[role] = _card(role, names, parts.roles.get(role))
     return replace(
         parts,
@@ -93,11 +94,24 @@ def _with_roles(parts: SwarmParts, roles: Mapping[str, Sequence[FunctionSkill | 
     )
 
 
+def _skill_name(item: FunctionSkill | str, role: str, catalog: Catalog) -> str:
+    """Return the name of a role's skill. Raises ConfigError for anything else, and NotFound for an unknown name."""
+    if isinstance(item, FunctionSkill):
+        return item.name
+    given: Any = item
+    if not isinstance(given, str):
+        called = getattr(given, "__name__", repr(given))
+        raise ConfigError(
+            f"role {role!r}: {called} is not a skill: decorate it with @fireswarm.skill(NAME, DESCRIPTION)"
+        )
+    return catalog.get(given).name
+
+
 def _card(role: str, skills: tuple[str, ...], known: RoleCard | None) -> RoleCard:
     if known is not None:
         return known.model_copy(update={"skills": skills or known.skills})
     try:
-        return RoleCard(name=role, description=f"Runs {', '.join(skills)}.", skills=skills)
+        return RoleCard(name=role, description=f"Runs {', '.join(skills) or 'a model'}.", skills=skills)
     except ValidationError as error:
         raise ConfigError(f"role {role!r} is not valid: {explain_validation(error)}") from error
 

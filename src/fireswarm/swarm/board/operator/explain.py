@@ -71,7 +71,8 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
             | StatusReason.GATE_FAILED
             | StatusReason.DEADLINE_EXCEEDED
         ):
-            fix = "" if task.uncertain_step else f" Fix the cause, then run `swarm retry {name}`."
+            end = "" if (task.error or task.summary).rstrip().endswith((".", "!", "?")) else "."
+            fix = "" if task.uncertain_step else f"{end} Fix the cause, then run `swarm retry {name}`."
             return f"It gave up: {task.error or task.summary}{fix}"
         case StatusReason.NEEDS_MODEL:
             return f"{task.summary} Then run `swarm retry {name}`."

@@ -22,7 +22,7 @@ def choose_engine(turn: Turn) -> Engine:
     inline = swarm.inline.get(task.skill or "")
     if inline is not None:
         return InlineEngine(str(task.skill), inline)
-    if all(name in swarm.inline for name in turn.card.skills):
+    if turn.card.skills and all(name in swarm.inline for name in turn.card.skills):
         because = "its skills are functions of this process"
     else:
         because = reason_to_skip_model(task, swarm)
