@@ -223,7 +223,7 @@ def test_missing_scikit_learn_gives_a_baseline_and_names_the_extra(
     monkeypatch.setattr(importlib.util, "find_spec", without)
     found, result = forecast(make_request, numbers(80), target="price")
     assert found["method"] == "median"
-    assert any("fireswarm[predict]" in text for text in result.insights)
+    assert any("scikit-learn>=" in text for text in result.insights)
 
 
 def test_missing_malformed_and_date_cells_are_recognised(make_request: MakeRequest) -> None:

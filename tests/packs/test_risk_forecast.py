@@ -112,7 +112,7 @@ def test_missing_scikit_learn_ranks_the_files_and_names_the_extra(
     monkeypatch.setattr(importlib.util, "find_spec", without)
     found, result = forecast(make_request, made_inventory())
     assert found["method"] == "weighted ranks"
-    assert any("fireswarm[predict]" in text for text in result.insights)
+    assert any("scikit-learn>=" in text for text in result.insights)
 
 
 def test_same_inventory_produces_the_same_bytes_and_changed_content_another_seed(make_request: MakeRequest) -> None:

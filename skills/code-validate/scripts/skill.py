@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fireswarm import Signal, SkillRequest, SkillResult, errors, pipelines, truncate
+from fireswarm.extras import install_command
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0
@@ -28,7 +29,7 @@ def run(request: SkillRequest) -> SkillResult:
     """Return ``validation_logs.txt`` and ``validation.json``."""
     found = find_spec("pytest")
     if found is None or found.origin is None:
-        told = "the generated tests run under pytest: pip install 'fireswarm[pipeline]'"
+        told = f"the generated tests run under pytest: {install_command('pipeline')}"
         return SkillResult.failure(told)
     carried = pipelines.Carried.of(request)
     files = carried.tree(pipelines.PROJECT)

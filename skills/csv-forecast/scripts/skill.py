@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm import Artifact, Fact, Question, Signal, SkillRequest, SkillResult, SkillState
+from fireswarm.extras import install_command
 
 from .columns import Column, Encoder, describe
 from .leakage import leaks
@@ -26,7 +27,7 @@ MOST_WARNINGS = 40
 MOST_SHOWN = 40
 MOST_ALLOWED_CHARS = 20_000
 SHOWN, WRITTEN = 20, 5_000
-MISSING_EXTRA = "scikit-learn is not installed; the extra `predict` (pip install 'fireswarm[predict]') is needed."
+MISSING_EXTRA = f"scikit-learn is not installed; the extra `predict` installs it: {install_command('predict')}"
 
 
 def run(request: SkillRequest) -> SkillResult:

@@ -6,10 +6,12 @@ import io
 import warnings
 from typing import Any
 
+from fireswarm.extras import install_command
+
 from .sources import Source, of_type
 
 MISSING_EXTRA = (
-    "There is no chart: matplotlib is missing, install the extra `report` (pip install 'fireswarm[report]')."
+    f"There is no chart: matplotlib is missing, which the extra `report` installs: {install_command('report')}"
 )
 
 _BARS = 12

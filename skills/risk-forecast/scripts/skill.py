@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, count_noun, read_artifact_object
+from fireswarm.extras import install_command
 
 from . import supervised
 from .features import fixed_between, histories_until, last_time, scored_files
@@ -17,7 +18,7 @@ from .ranked import BAND, WEIGHTS, Scored, score_ranks, table_of
 
 SHOWN = 25
 SIGNALS = 5
-MISSING_EXTRA = "scikit-learn is not installed; it needs the extra `predict` (pip install 'fireswarm[predict]')"
+MISSING_EXTRA = f"scikit-learn is not installed; the extra `predict` installs it: {install_command('predict')}"
 SCORE_MEANS = "probability that a fix-like commit touches the file in a period like the last quarter of the commits"
 
 

@@ -18,6 +18,7 @@ from fireswarm import (
     pipelines,
     truncate,
 )
+from fireswarm.extras import install_command
 
 from . import markdown, openapi
 from .reading import Reading, Source
@@ -68,7 +69,7 @@ def _read(reader: str, source: Source, name: str) -> Reading:
             try:
                 from . import typescript
             except ImportError as error:
-                raise RuntimeError("TypeScript is read with tree-sitter: pip install 'fireswarm[pipeline]'") from error
+                raise RuntimeError(f"TypeScript is read with tree-sitter: {install_command('pipeline')}") from error
             return typescript.read(source, name)
         case "openapi":
             return openapi.read(source, name)

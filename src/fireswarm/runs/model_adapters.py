@@ -10,6 +10,7 @@ from typing import Any
 
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.errors import ConfigError, MissingApiKey
+from fireswarm.extras import install_command
 from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.processes.startup import without_collector
 from fireswarm.settings import AgentSettings
@@ -54,9 +55,7 @@ def check_installed(model: ModelSettings, *, sends: bool = True) -> None:
     chosen = model.chosen
     needed = chosen.modules if sends or not chosen.access else ()
     if missing := [module for module in needed if find_spec(module) is None]:
-        raise ConfigError(
-            f"provider {model.provider} needs {' and '.join(missing)}: pip install 'fireswarm[{chosen.extra}]'"
-        )
+        raise ConfigError(f"provider {model.provider} needs {' and '.join(missing)}: {install_command(chosen.extra)}")
 
 
 def describe_access(settings: AgentSettings, environment: Mapping[str, str]) -> str:

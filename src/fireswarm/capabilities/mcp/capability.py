@@ -13,6 +13,7 @@ from fireswarm.capabilities.capability import Capability, CapabilityContext
 from fireswarm.capabilities.mcp.settings import McpConfig
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import ConfigError, FireswarmError
+from fireswarm.extras import install_command
 
 if TYPE_CHECKING:  # the optional official package is slow to import
     from fireswarm.capabilities.mcp.connection import Connection
@@ -24,7 +25,7 @@ async def _open(config: McpConfig, context: CapabilityContext) -> AsyncGenerator
     try:
         from fireswarm.capabilities.mcp.connection import Connection
     except ImportError as error:
-        raise ConfigError(f"the capability mcp needs an extra: pip install 'fireswarm[mcp]' ({error})") from error
+        raise ConfigError(f"the capability mcp needs the extra mcp ({error}): {install_command('mcp')}") from error
     connections = [
         Connection(name, server, config, context.clock, dict(os.environ)) for name, server in config.servers.items()
     ]

@@ -15,6 +15,7 @@ from fireswarm.cli.shared.fleet import stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
 from fireswarm.client import Swarm
 from fireswarm.errors import ConfigError
+from fireswarm.extras import install_command
 from fireswarm.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def api(
 ) -> None:
     """Serve one session over HTTP, until interrupted. Without a configured token, one is generated and printed once."""
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        raise ConfigError("the HTTP API needs FastAPI and uvicorn: pip install 'fireswarm[api]'")
+        raise ConfigError(f"the HTTP API needs FastAPI and uvicorn: {install_command('api')}")
     settings = settings_for(root, store, project, session)
     access, made = _access(host, token_file, google_audience, google_account or ())
 

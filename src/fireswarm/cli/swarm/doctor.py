@@ -28,6 +28,7 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError, MissingApiKey
+from fireswarm.extras import install_command
 from fireswarm.llm.budget import Meter
 from fireswarm.runs.model_adapters import describe_access
 from fireswarm.settings import Settings
@@ -234,7 +235,7 @@ async def _stalls(swarm: Swarm) -> list[Finding]:
 
 def _extras() -> list[Finding]:
     findings = [
-        Finding("extra", None, f"{module} is not installed: pip install 'fireswarm[{extra}]'")
+        Finding("extra", None, f"{module} is not installed: {install_command(extra)}")
         for module, extra in EXTRAS.items()
         if find_spec(module) is None and module != "gcsfs"
     ]

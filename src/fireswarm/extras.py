@@ -1,0 +1,38 @@
+"""Say how to install what an extra needs, by a command that works for this interpreter."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import sys
+import sysconfig
+from importlib.metadata import PackageNotFoundError, requires
+
+_OF_EXTRA = re.compile(r"""^(?P<need>.+?)\s*;.*\bextra\s*==\s*["'](?P<extra>[\w-]+)["']""")
+
+
+def packages_of(extra: str) -> list[str]:
+    """Return the requirements of an extra, as in the package's metadata; [] for an unknown one."""
+    try:
+        lines = requires("fireswarm") or []
+    except PackageNotFoundError:
+        return []
+    found = [match for line in lines if (match := _OF_EXTRA.match(line))]
+    return [match["need"].replace(" ", "") for match in found if match["extra"] == extra]
+
+
+def install_command(extra: str) -> str:
+    """Return a command that installs an extra's packages for this interpreter, which may have no pip."""
+    packages = " ".join(shlex.quote(name) for name in packages_of(extra)) or shlex.quote(f"fireswarm[{extra}]")
+    python = shlex.quote(sys.executable)
+    if importlib.util.find_spec("pip") is not None:
+        command = f"{python} -m pip install {packages}"
+    elif shutil.which("uv"):
+        command = f"uv pip install --python {python} {packages}"
+    else:
+        command = f"{python} -m ensurepip && {python} -m pip install {packages}"
+    folder = sysconfig.get_path("purelib")
+    return command if os.access(folder, os.W_OK) else f"{command} (as a user who can write to {folder})"
