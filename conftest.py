@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from loops import TestLoops
@@ -33,6 +34,9 @@ NOWHERE = "http://127.0.0.1:9"
 import_core()
 if sys.platform != "win32":
     asyncio.set_event_loop_policy(TestLoops())  # pyright: ignore[reportDeprecated]
+
+hypothesis.settings.register_profile("fireswarm", deadline=None)  # an example may take longer on a busy machine
+hypothesis.settings.load_profile("fireswarm")
 
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.commands import GOOD, TASK, Done, agent, at, environment, events, lay_out, script, serving
 from tests.support.minds import KEY, KEYED, command, decided, use
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.providers import Reply, in_order
 
 SECRET = "hunter2-and-a-half"
@@ -134,7 +135,7 @@ def left_running() -> list[psutil.Process]:
 def test_signal_stops_a_run_gracefully(number: signal.Signals, root: Path) -> None:
     with running(root, LONG) as process:
         process.send_signal(number)
-        _, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, stderr
     last = events(root)[-3:]
     assert [event.event_type.value for event in last] == ["signal_received", "graceful_shutdown_started", "run_failed"]
@@ -156,7 +157,7 @@ def test_second_signal_kills_a_stubborn_run_and_its_children(root: Path) -> None
         else:
             pytest.fail("the run ended before the first signal")
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert left_running() == []
     assert events(root)[-1].payload["reason"] == "interrupted"

@@ -26,6 +26,7 @@ from benchmarks.agent_tasks.task import BenchTask, load_task, load_tasks
 from fireswarm.errors import ConfigError, SandboxRefused
 from fireswarm.settings.agent import RuntimeSettings
 from tests.support.fleet import environment
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.providers import FakeProviders, Received, Reply
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -195,7 +196,7 @@ def test_interrupted_benchmark_prints_what_is_done_and_stops_the_rest(recorded: 
         assert process.stdout is not None and process.stderr is not None
         assert "quick: passed" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        printed, told = process.communicate(timeout=30)
+        printed, told = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, told
     assert "1 of 1 passed; 1 did not run to their end" in printed
     assert json.loads(printed.splitlines()[-1])["planned"] == 2

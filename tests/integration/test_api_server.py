@@ -19,6 +19,7 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Waiting
 from fireswarm.contracts.swarm.task import StatusReason
 from tests.support.api import HEADERS, TOKEN, serving
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import SwarmRig, open_test_swarm
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +60,7 @@ async def served() -> AsyncGenerator[Served]:
     async with (
         open_test_swarm(session="s1") as swarm,
         serving(swarm, access) as port,
-        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=20) as client,
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=PATIENCE_SECONDS) as client,
     ):
         yield Served(swarm, port, client)
 
@@ -90,7 +91,7 @@ async def test_half_open_connection_is_closed_in_time(
     served: Served, sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fireswarm.api.connection.HEADER_SECONDS", 0.3)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         assert await served.raw(sent) == (408, "request_timeout")
 
 
@@ -99,7 +100,7 @@ async def test_header_that_drips_in_after_a_response_is_cut_off(
 ) -> None:
     monkeypatch.setattr("fireswarm.api.connection.HEADER_SECONDS", 0.3)
     closed = (anyio.BrokenResourceError, anyio.EndOfStream)
-    with anyio.fail_after(10), contextlib.suppress(*closed):
+    with anyio.fail_after(PATIENCE_SECONDS), contextlib.suppress(*closed):
         async with await served.connect(START + b"\r\n\r\n") as stream:
             assert b" 200 " in await stream.receive()
             while True:
@@ -111,7 +112,7 @@ async def test_header_that_drips_in_after_a_response_is_cut_off(
 
 async def test_body_that_does_not_come_ends_with_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fireswarm.api.middleware.BODY_SECONDS", 0.3)
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         head = START.replace(b"GET /v1/status", b"POST /v1/tasks") + b"\r\nContent-Length: 100\r\n\r\n{"
         assert await served.raw(head) == (408, "request_timeout")
 
@@ -173,7 +174,7 @@ async def test_deeply_nested_headers_and_cursors_are_refused(served: Served) -> 
     ],
 )
 async def test_foreign_and_malformed_hosts_are_refused(served: Served, host: str, refused: tuple[int, str]) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         assert await served.raw(START.replace(b"localhost", host.encode()) + b"\r\n\r\n") == refused
 
 

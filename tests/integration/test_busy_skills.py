@@ -16,6 +16,7 @@ from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
 from tests.support.fleet import lay_out
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +63,7 @@ async def until(core: SwarmParts, task_id: str, status: TaskStatus) -> Task:
 async def test_turn_longer_than_its_lease_keeps_the_lease(tmp_path: Path) -> None:
     async with busy_swarm(tmp_path) as (core, _):
         task_id = await submit(core, 3 * LEASE_SECONDS)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             task = await until(core, task_id, TaskStatus.DONE)
         assert (task.epoch, task.attempt, task.summary) == (1, 0, "busy no more")
 
@@ -70,7 +71,7 @@ async def test_turn_longer_than_its_lease_keeps_the_lease(tmp_path: Path) -> Non
 async def test_a_cancelled_turn_stops_within_two_seconds(tmp_path: Path) -> None:
     async with busy_swarm(tmp_path) as (core, worker):
         task_id = await submit(core, 60)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await until(core, task_id, TaskStatus.IN_PROGRESS)
         await core.board.cancel(task_id)
         with anyio.fail_after(STOP_SECONDS):

@@ -12,6 +12,7 @@ from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.settings import Settings
 from fireswarm.storage.documents.paths import run_path
 from tests.support.fleet import lay_out, until
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ async def run_task(swarm: Any, objective: str, **fields: Any) -> Any:
         task = await swarm.get(submitted.task_id)
         return task.status in (TaskStatus.DONE, TaskStatus.BLOCKED) and task.status_reason is not StatusReason.PAUSED
 
-    await until(ended, seconds=60, every=0.05, what="the end of the task")
+    await until(ended, seconds=PATIENCE_SECONDS, every=0.05, what="the end of the task")
     return await swarm.get(submitted.task_id)
 
 
@@ -91,7 +92,7 @@ async def test_a_new_skill_and_a_changed_role_are_used_without_a_restart(root: P
         async def done() -> bool:
             return (await swarm.get(task.task_id)).status is TaskStatus.DONE
 
-        await until(done, seconds=90, every=0.1, what="the task of the new skill")
+        await until(done, seconds=PATIENCE_SECONDS, every=0.1, what="the task of the new skill")
 
 
 async def test_a_file_that_cannot_be_read_leaves_the_last_good_one_in_use(root: Path) -> None:

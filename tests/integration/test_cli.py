@@ -29,6 +29,7 @@ from fireswarm.settings import load_settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.open_parts import open_parts
 from tests.support.fleet import environment, lay_out, role_processes, swarm_up, until
+from tests.support.patience import PATIENCE_SECONDS
 
 ECHO = """
 from fireswarm.contracts.skills.skill import Question, SkillResult, SkillState
@@ -102,7 +103,7 @@ def running(root: Path, *arguments: str, **env: str) -> Generator[subprocess.Pop
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE_SECONDS)
 
 
 def line_with(process: subprocess.Popen[str], text: str) -> str:
@@ -187,7 +188,7 @@ def test_role_process_drains_on_sigterm_and_exits_with_zero(root: Path, option: 
             submitted = ok(root, "submit", "x", "--role", "scout", "--skill", "noop")["task"]["task_id"]
             assert swarm(root, "watch", submitted).returncode == 0
             role.send_signal(signal.SIGTERM)
-            assert role.wait(timeout=10) == 0
+            assert role.wait(timeout=PATIENCE_SECONDS) == 0
         [agent] = ok(root, "agents")
         assert agent["status"] == "stopped"
 
@@ -199,7 +200,7 @@ def test_role_process_ends_when_its_parent_is_already_dead(root: Path) -> None:
         address = line_with(server, "export FIRESTORE_EMULATOR_HOST=").partition("=")[2]
         arguments = ("role", "scout", "--store", f"firelite://{address}", "--with-parent")
         with running(root, *arguments, FIRESWARM_PARENT=str(ended.pid)) as role:
-            assert role.wait(timeout=20) == 0
+            assert role.wait(timeout=PATIENCE_SECONDS) == 0
 
 
 @pytest.mark.anyio
@@ -209,14 +210,14 @@ async def test_killed_fleet_leaves_no_role_process(root: Path) -> None:
         async def two_run() -> bool:
             return len(role_processes(up)) == 2
 
-        await until(two_run, seconds=60, what="starting two role processes")
+        await until(two_run, seconds=PATIENCE_SECONDS, what="starting two role processes")
         started = [up, *up.children(recursive=True)]
         up.kill()
 
         async def none_runs() -> bool:
             return not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in started)
 
-        await until(none_runs, seconds=60, what="the end of every process")
+        await until(none_runs, seconds=PATIENCE_SECONDS, what="the end of every process")
 
 
 def test_store_server_prints_its_address_and_locks_the_data_file(root: Path) -> None:

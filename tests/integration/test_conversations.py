@@ -30,6 +30,7 @@ from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm_postgres.store import PostgresConversations
 from tests.support.fleet import environment, until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.postgres import postgres
 from tests.support.swarm import SwarmRig, open_test_swarm
 from tests.support.talking import SKILLS, SURVEY, lay_out_skills, one_turn, open_talking
@@ -286,7 +287,7 @@ def role_process(root: Path, endpoint: str) -> Generator[subprocess.Popen[bytes]
         yield process
     finally:
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE_SECONDS)
 
 
 async def test_conversation_continues_in_a_new_process_each_day(tmp_path: Path) -> None:
@@ -300,7 +301,7 @@ async def test_conversation_continues_in_a_new_process_each_day(tmp_path: Path) 
                 async def rests() -> bool:
                     return (await swarm.task(task.task_id)).status in (TaskStatus.BLOCKED, TaskStatus.DONE)
 
-                await until(rests, seconds=60, what="the turn")
+                await until(rests, seconds=PATIENCE_SECONDS, what="the turn")
             if answers is not None:
                 asked = await swarm.task(task.task_id)
                 assert asked.status_reason is StatusReason.INPUT_REQUIRED, asked.error

@@ -18,6 +18,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import parse_task
 from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.worker.loop import Worker
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +74,7 @@ async def test_role_calls_the_tool_of_an_mcp_server(tmp_path: Path) -> None:
         ended: list[Task] = []
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
-            with anyio.fail_after(60):
+            with anyio.fail_after(PATIENCE_SECONDS):
                 ended.append(await _ended(core.store, task.task_id))
             worker.stop()
         [done] = ended

@@ -21,6 +21,7 @@ from google.cloud.firestore_v1 import AsyncClient
 from google.cloud.firestore_v1.async_document import AsyncDocumentReference
 
 from tests.support.fleet import lay_out, until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.processes import Processes, reachable
 
 HOST = os.environ.get("FIRESTORE_EMULATOR_HOST")
@@ -67,7 +68,7 @@ class Console:
             return all(document.get(field) == value for field, value in expected.items())
 
         try:
-            await until(reached, seconds=60, every=0.2, what=f"{name} as {expected}")
+            await until(reached, seconds=PATIENCE_SECONDS, every=0.2, what=f"{name} as {expected}")
         except AssertionError as late:
             raise AssertionError(f"{late}; it is {await self.read(name)}") from late
         return await self.read(name)

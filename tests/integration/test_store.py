@@ -17,6 +17,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.firestore.errors import translate
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS, FirestoreStore
 from fireswarm.swarm.opening.open_parts import open_parts
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import SwarmRig
 from tests.support.unreliable import time_flows, unreliable
 
@@ -143,7 +144,7 @@ async def test_operations_are_counted_as_firestore_bills_them(swarm: SwarmRig) -
 async def test_a_listener_follows_its_query(swarm: SwarmRig) -> None:
     store = swarm.store
     async with store.listen(Query("c", where=(("n", ">", 0),))) as snapshots:
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             assert await anext(snapshots) == []
             await store.commit([Create("c/a", {"n": 1}), Create("c/b", {"n": 0})])
             assert [item.id for item in await anext(snapshots)] == ["a"]

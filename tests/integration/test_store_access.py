@@ -23,6 +23,7 @@ from fireswarm.settings import STORE_TOKEN, Settings, load_settings
 from fireswarm.storage.firestore.channel import close
 from fireswarm.swarm.opening.open_parts import open_parts, serving
 from tests.support.fleet import environment
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -107,9 +108,9 @@ async def test_calls_without_the_token_are_refused(monkeypatch: pytest.MonkeyPat
             monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", server.endpoint)
             client = AsyncClient(project="p")
             with pytest.raises(google.Unauthenticated, match="needs a token"):
-                await client.document("a/b").set({"x": 1}, timeout=5)
+                await client.document("a/b").set({"x": 1}, timeout=PATIENCE_SECONDS)
             with pytest.raises(google.Unauthenticated, match="needs a token"):
-                _ = [found async for found in client.collection("a").stream(timeout=5)]
+                _ = [found async for found in client.collection("a").stream(timeout=PATIENCE_SECONDS)]
             await close(client)
             settings = load_settings(root, environment={"FIRESTORE_EMULATOR_HOST": server.endpoint})
             for token, allowed in (("wrong", False), ("a-secret", True)):

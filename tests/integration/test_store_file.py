@@ -11,6 +11,7 @@ from fireswarm.errors import StoreUnavailable
 from fireswarm.settings import load_settings
 from fireswarm.swarm.opening import open_parts
 from fireswarm.swarm.opening.open_parts import serving
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +31,7 @@ async def test_command_waits_for_another_one_that_ends(tmp_path: Path) -> None:
         await anyio.lowlevel.checkpoint()
         assert not opened.is_set()
         first.close()
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await opened.wait()
 
 

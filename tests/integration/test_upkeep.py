@@ -15,6 +15,7 @@ from fireswarm.errors import NotFound, StoreUnavailable
 from fireswarm.swarm.turn.outputs import KEPT_DAYS
 from fireswarm.swarm.worker.upkeep import SWEEPS_PER_RECLAIM
 from tests.support.fleet import until
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
 
@@ -59,7 +60,7 @@ async def test_output_folders_of_tasks_that_are_gone_are_removed_at_the_start(sw
         return not folder.exists()
 
     async with working(with_skills(swarm)):
-        await until(is_removed, seconds=60, what="removing it")
+        await until(is_removed, seconds=PATIENCE_SECONDS, what="removing it")
 
 
 async def test_idle_worker_reclaims_a_lease_that_another_program_wrote(swarm: SwarmRig) -> None:

@@ -18,6 +18,7 @@ from fireswarm.errors import StepUncertain
 from fireswarm.settings.swarm import WorkerSettings
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.worker.heartbeat import Heartbeat
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
 
@@ -96,7 +97,7 @@ async def test_turn_over_its_timeout_is_stopped_and_retried(swarm: SwarmRig) -> 
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)):
         task = await swarm.submit(skill="gate", constraints={"timeout_seconds": 0.05})
-        with anyio.fail_after(5):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while (stored := await swarm.task(task.task_id)).status_reason is not StatusReason.RETRY_BACKOFF:
                 await anyio.lowlevel.checkpoint()
     assert "longer than 0.05 s" in stored.summary

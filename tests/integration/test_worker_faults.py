@@ -19,6 +19,7 @@ from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StoreUnavailable
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
 from fireswarm.swarm.worker.loop import Worker
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import SwarmRig, done
 from tests.support.unreliable import time_flows, unreliable
 from tests.support.working import Gate, eventually, with_skills, working
@@ -31,7 +32,7 @@ FULL = [("before", google.ResourceExhausted("no space left on the disk"))]
 
 async def with_time_passing(swarm: SwarmRig, worker: Worker, settled: int) -> None:
     """Let virtual time pass in small steps until the worker has settled so many tasks."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while worker.settled < settled:
             await swarm.clock.advance(0.5)
 
@@ -82,7 +83,7 @@ async def test_turn_ends_when_its_lease_cannot_be_renewed(swarm: SwarmRig) -> No
         await swarm.submit(skill="gate")
         await eventually(swarm, lambda: gate.began == 1, "starting")
         unreliable(swarm, *(AWAY * 400))
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while worker.held:
                 await swarm.clock.advance(5)
                 await anyio.lowlevel.checkpoint()
@@ -94,7 +95,7 @@ async def test_deadline_passing_during_the_turn_blocks_the_task(swarm: SwarmRig)
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:
         task = await swarm.submit(skill="gate", deadline=swarm.clock.now() + timedelta(seconds=0.1))
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while worker.settled == 0:
                 await anyio.lowlevel.checkpoint()
     assert (await swarm.task(task.task_id)).status_reason is StatusReason.DEADLINE_EXCEEDED
@@ -113,7 +114,7 @@ async def test_competing_workers_execute_every_task_once(swarm: SwarmRig) -> Non
     async with anyio.create_task_group() as group:
         for rival in rivals:
             group.start_soon(rival.run)
-        with anyio.fail_after(30):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while sum(rival.settled for rival in rivals) < len(tasks):
                 await swarm.clock.advance(0.01)
         for rival in rivals:
@@ -199,7 +200,7 @@ async def test_worker_stops_in_time_while_its_claim_hangs(swarm: SwarmRig) -> No
     for name in ("run_query", "commit", "batch_get_documents"):
         setattr(api, name, hang)
     worker = Worker(core, "scout", "scout-1")
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with anyio.create_task_group() as group:
             group.start_soon(worker.run)
             await asked.wait()

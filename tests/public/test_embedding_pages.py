@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import PATIENCE_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 PUBLIC = ("fireswarm", "fireswarm.testing")
@@ -70,7 +72,7 @@ def served(folder: Path) -> Generator[str]:
 
 def post(url: str) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=PATIENCE_SECONDS) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:

@@ -17,6 +17,8 @@ import anyio
 import psutil
 import yaml
 
+from tests.support.patience import PATIENCE_SECONDS
+
 ROLE_PROCESS = re.compile(r"[a-z]+-\d+")
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 GRAPH = """
@@ -134,7 +136,7 @@ async def _tick(seconds: float) -> None:
 
 async def pid_in(path: Path) -> int:
     """Return the process id that a process writes into a file, as soon as it is there."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while not (text := _text_of(path)):
             await anyio.lowlevel.checkpoint()
     return int(text)

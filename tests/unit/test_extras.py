@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,10 @@ def test_the_advice_names_the_packages_and_the_interpreter(extra: str) -> None:
 def test_the_advice_fits_what_is_installed(
     monkeypatch: pytest.MonkeyPatch, pip: bool, uv: bool, writable: bool, expected: str
 ) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if pip else None)
-    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/uv" if uv else None)
-    monkeypatch.setattr(os, "access", lambda path, mode: writable)
+    def answer(value: object) -> Callable[..., object]:
+        return lambda *_: value
+
+    monkeypatch.setattr(importlib.util, "find_spec", answer(object() if pip else None))
+    monkeypatch.setattr(shutil, "which", answer("/usr/bin/uv" if uv else None))
+    monkeypatch.setattr(os, "access", answer(writable))
     assert expected in install_command("predict")

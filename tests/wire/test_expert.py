@@ -18,6 +18,7 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import ConclusionStatus
 from tests.support.experts import PIXEL, Expert, bash, calls, run_on_the_wire
 from tests.support.minds import Bench, Lab
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("provider", ["anthropic", "gemini", "openai"])]
 
@@ -56,7 +57,7 @@ async def test_calls_that_only_read_run_side_by_side_and_each_gets_its_own_outpu
         started.append(str(given["what"]))
         if len(started) == 3:
             all_started.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await all_started.wait()
         return f"saw {given['what']}"
 

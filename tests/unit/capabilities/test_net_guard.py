@@ -15,6 +15,7 @@ from fireswarm.capabilities.web.addresses import as_number, why_refused
 from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
 from fireswarm.errors import HostRefused
 from tests.support.http import HttpServer, Request, Response
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +23,7 @@ PUBLIC = "93.184.216.34"
 
 
 def client(guard: Guard) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(transport=GuardedTransport(guard), follow_redirects=True, timeout=10)
+    return httpx2.AsyncClient(transport=GuardedTransport(guard), follow_redirects=True, timeout=PATIENCE_SECONDS)
 
 
 def hello(request: Request) -> Response:

@@ -20,6 +20,7 @@ from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.processes.confinement.seccomp import call_filter
 from tests.support.fleet import until
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +58,7 @@ async def until_gone(mark: str) -> None:
     async def gone() -> bool:
         return left(mark) == []
 
-    await until(gone, seconds=10, what=f"the end of the processes {mark}")
+    await until(gone, seconds=PATIENCE_SECONDS, what=f"the end of the processes {mark}")
 
 
 def left(mark: str) -> list[list[str]]:

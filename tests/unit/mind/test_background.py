@@ -21,6 +21,7 @@ from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.commands.background import LOST, MAX_RUNNING
 from tests.support.experts import Expert, bash, calls, run
 from tests.support.minds import Bench
+from tests.support.patience import PATIENCE_SECONDS
 from tests.unit.mind.test_resumed_run import Killed, agent
 
 pytestmark = pytest.mark.anyio
@@ -151,7 +152,7 @@ async def test_time_limit_of_a_task_holds_in_the_background(bench: Bench, asked:
 async def test_wait_for_output_is_limited(bench: Bench) -> None:
     bench.set(runtime__timeout_seconds=1, skills__prefilter_min_score=1)
     expert = Expert(behind(f"sleep {NAP}"), output(wait_seconds=10**9), "Done.")
-    with anyio.fail_after(30):
+    with anyio.fail_after(PATIENCE_SECONDS):
         await run(bench, expert)
     assert "has been running for 1 s" in expert.told[1]
 

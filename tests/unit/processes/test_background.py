@@ -29,6 +29,7 @@ from fireswarm.processes.descendants import kill_running
 from fireswarm.processes.output import TO_A_FILE
 from fireswarm.processes.run import CannotStart
 from fireswarm.processes.shell import Shell
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.processes import own_control_groups
 from tests.unit.processes.test_view import SECRET, SHELL, WRITING, state, workspace
 
@@ -70,7 +71,7 @@ async def start(
 
 
 async def ended(command: BackgroundCommand) -> str:
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_SECONDS):
         await anyio.to_thread.run_sync(command.wait)
     return command.end
 
@@ -123,7 +124,7 @@ async def test_process_that_hides_from_the_search_does_not_hold_up_the_end(works
     command = await start(f"env -i setsid sleep {NAP} & echo ready; sleep 60", workspace, view)
     await first_output(command)
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await anyio.to_thread.run_sync(command.stop)
         assert command.end == "was stopped"
         if view is not None and not view.container:
@@ -137,7 +138,7 @@ async def test_hidden_process_that_writes_without_end_does_not_hold_up_the_end(w
     command = await start(f"env -i setsid yes {NAP} & echo ready; sleep 60", workspace)
     await first_output(command)
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await anyio.to_thread.run_sync(command.stop)
         assert command.end == "was stopped"
     finally:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from fireswarm.processes.forked import Command, ForkedProcess, start_forked
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux only")]
 
@@ -24,7 +25,7 @@ def command(folder: Path, entry: str, *arguments: str, **environment: str) -> Co
 
 
 async def end_of(process: ForkedProcess) -> int:
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_SECONDS):
         return await process.wait()
 
 
@@ -56,7 +57,7 @@ async def test_copy_is_named_for_ps(tmp_path: Path) -> None:
     process = await start_forked(command(tmp_path, WAITING), PRELOAD)
     try:
         shown = psutil.Process(process.pid)
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while shown.name() != "scout-1":
                 await anyio.lowlevel.checkpoint()
     finally:

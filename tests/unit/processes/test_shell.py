@@ -18,6 +18,7 @@ from fireswarm.processes.shell import Shell
 from fireswarm.runs.make_mind import without_secrets
 from fireswarm.settings import AgentSettings
 from tests.support.fleet import pid_in
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="bash")]
 SHELL = Shell(("/bin/bash", "-c"), 3_000, {"PATH": "/usr/bin:/bin"})
@@ -28,7 +29,7 @@ def gone(pid: int) -> bool:
     """Return True if the process has ended or is a zombie; wait for a pending kill."""
     try:
         process = psutil.Process(pid)
-        psutil.wait_procs([process], timeout=20)
+        psutil.wait_procs([process], timeout=PATIENCE_SECONDS)
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True

@@ -23,6 +23,7 @@ from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimi
 from fireswarm.processes.confinement.view import HOME, View
 from fireswarm.processes.output import KILLED
 from fireswarm.processes.shell import Shell
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.processes import own_control_groups
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
@@ -316,7 +317,7 @@ async def test_bubblewrap_that_the_kernel_forbids_refuses(tmp_path: Path, monkey
 
 
 async def test_timeout_ends_everything_that_was_started(workspace: Path) -> None:
-    with anyio.fail_after(15):
+    with anyio.fail_after(PATIENCE_SECONDS):
         ran = await SHELL.run("setsid sleep 60 & sleep 60 & sleep 60", workspace, 1, View(workspace))
     assert ran.timed_out
 

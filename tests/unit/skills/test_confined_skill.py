@@ -19,6 +19,7 @@ from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.confinement.machine_view import MachineView
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.running.execute import CodeRules, run_skill
+from tests.support.patience import PATIENCE_SECONDS
 from tests.unit.skills.test_running import request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
@@ -231,11 +232,11 @@ async def test_cancelled_call_ends_the_program_of_the_skill(work: Path) -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(run_skill, skill, asked)
         await anyio.to_thread.run_sync((work / "ready").read_text, abandon_on_cancel=True)
-        with anyio.fail_after(20):  # it has begun, but may not be called sleep yet
+        with anyio.fail_after(PATIENCE_SECONDS):  # it has begun, but may not be called sleep yet
             while not [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]:
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
-    with anyio.fail_after(20):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]:
             await anyio.lowlevel.checkpoint()
 

@@ -20,6 +20,7 @@ from fireswarm.processes.end_time import Checked, EndTime, Hold, has_passed
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.routing import router
 from fireswarm.skills.running.execute import CodeRules, run_skill
+from tests.support.patience import PATIENCE_SECONDS
 
 GOOD = (
     "from fireswarm.contracts.skills.skill import SkillResult\nfrom .words import WORD\n\n"
@@ -124,12 +125,12 @@ async def test_cancelling_kills_the_process(tmp_path: Path) -> None:
     pid = 0
     async with anyio.create_task_group() as group:
         group.start_soon(run_skill, skill, request(tmp_path), None, None, CodeRules("none"))
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             while not (mark.exists() and mark.read_text()):
                 await anyio.lowlevel.checkpoint()
         pid = int(mark.read_text())
         group.cancel_scope.cancel()
-    with anyio.fail_after(2):
+    with anyio.fail_after(PATIENCE_SECONDS):
         while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
             await anyio.lowlevel.checkpoint()
 

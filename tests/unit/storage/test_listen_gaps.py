@@ -12,6 +12,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.firestore import codec
 from fireswarm.storage.firestore.channel import Channel
 from fireswarm.storage.firestore.listen import listening
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import open_test_swarm
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +44,7 @@ async def test_listener_reopens_its_stream_and_misses_no_document(kept: int) -> 
         api = LosingOne(channel.api, kept)
         query = codec.structured_query(queries.queued_tasks("scout"))
         losing = Channel(api, channel.database, channel.metadata)
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE_SECONDS):
             async with listening(losing, query, swarm.store.usage) as snapshots:
                 seen = list[str]()
                 while not seen:

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from fireswarm.swarm.worker.supervisor import Supervisor
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +51,7 @@ async def test_process_that_cannot_be_started_is_reported_and_tried_again(tmp_pa
 async def test_stop_during_a_start_leaves_no_process(tmp_path: Path, forks: bool) -> None:
     fleet = failing_fleet(tmp_path / "logs", forks)
     fleet.arguments = ["--store", "memory", "--root", str(tmp_path)]
-    with anyio.fail_after(60):
+    with anyio.fail_after(PATIENCE_SECONDS):
         async with fleet.running():
             await anyio.lowlevel.checkpoint()  # the start is under way
     [place] = fleet.places
@@ -77,6 +78,6 @@ async def reports_of(fleet: Supervisor, then: Callable[[], None] = lambda: None)
 
     fleet.report = report
     async with fleet.running():
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_SECONDS):
             await enough.wait()
     return reports

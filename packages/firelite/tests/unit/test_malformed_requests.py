@@ -35,10 +35,10 @@ def code_of(channel: grpc.Channel, method: Method, content: bytes) -> Any:
     path = f"{PREFIX}{method.rpc}"
     try:
         if method.streams_requests:
-            return list(channel.stream_stream(path)(iter([content]), timeout=20))
+            return list(channel.stream_stream(path)(iter([content]), timeout=120))
         if method.streams_responses:
-            return list(channel.unary_stream(path)(content, timeout=20))
-        return channel.unary_unary(path)(content, timeout=20)
+            return list(channel.unary_stream(path)(content, timeout=120))
+        return channel.unary_unary(path)(content, timeout=120)
     except grpc.RpcError as error:
         wide: Any = error
         return wide.code()
