@@ -14,7 +14,7 @@ from fireswarm.capabilities.session_files.storage import StoreShelf
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.ports import Merge, Write
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.skills.permissions import StricterPermissions
+from fireswarm.contracts.skills.permissions import MAX_DIFF_CHARS, StricterPermissions
 from fireswarm.contracts.skills.skill import Reply
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
@@ -349,3 +349,22 @@ async def test_the_diff_of_a_write_is_shown_and_approved_with_it(swarm: SwarmRig
     await swarm.board.answer(again.task_id, {request_of(again): "yes"})
     assert (await one_turn(swarm, core)).status is TaskStatus.DONE
     assert (await files.read_file("/note.txt"))["content"] == "two\n"
+
+
+async def test_a_change_too_long_for_the_task_is_cut_and_all_of_it_can_be_read(swarm: SwarmRig, tmp_path: Path) -> None:
+    names = [f"name_{number}" for number in range(9_000)]
+    (tmp_path / "space").mkdir(exist_ok=True)
+    (tmp_path / "space/big.py").write_text("".join(f"{name} = old\n" for name in names))
+
+    def model(request: ChatRequest) -> dict[str, Any]:
+        change = {"path": "big.py", "old_text": "= old", "new_text": "= new", "replace_all": True}
+        return decide(act("edit_file", **change) if not answers_so_far(request) else act("finish", answer="done"))
+
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, thinking_swarm(swarm, model, tmp_path, permissions={"ask": ["Edit"]}), "another")
+    approval = waiting.questions[0].approval
+    assert approval is not None and approval.whole_diff and len(approval.diff) <= MAX_DIFF_CHARS + 2_000
+    last = approval.diff.splitlines()[-1]
+    assert "of 18,003 lines are shown" in last and approval.whole_diff in last
+    whole = (await swarm.core.blobs.get(approval.whole_diff)).decode()
+    assert all(f"-{name} = old" in whole and f"+{name} = new" in whole for name in names[::500])

@@ -1,14 +1,44 @@
-"""The change of a file as a unified diff, for a person who has to approve it."""
+"""The change of a file as a unified diff, for a person who has to approve it and for the model that made it. Pure.
+
+A diff contains every changed character. Long lines are shown around their changes; ``cut_diff`` alone leaves changes
+out, and says so.
+"""
 
 from __future__ import annotations
 
-import difflib
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, zip_longest
+from typing import NamedTuple
 
-MAX_LINES = 2_000
-"""Maximum number of lines that are compared: comparing takes more than linear time."""
+from rapidfuzz.distance import LCSseq
+
+MAX_CELLS = 400_000_000
+"""Two passages are compared if the product of their lengths is at most this; larger ones replace each other whole.
+
+The comparison needs a bit of memory for each cell, 50 MB.
+"""
 
 MAX_LINE_CHARS = 500
+"""Longer lines are shown around their changes."""
+
 CONTEXT_LINES = 3
+CONTEXT_CHARS = 60
+NO_NEWLINE = "\\ No newline at end of file"
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_WORD = re.compile(r"\w{1,32}|\W", re.DOTALL)
+
+
+class Change(NamedTuple):
+    """A changed passage: positions in the old sequence, and in the new one."""
+
+    old: int
+    old_end: int
+    new: int
+    new_end: int
 
 
 def text_diff(path: str, before: str | bytes | None, after: str | bytes | None) -> str:
@@ -22,16 +52,165 @@ def text_diff(path: str, before: str | bytes | None, after: str | bytes | None) 
         return f"{path}: {_size(before)} -> {_size(after)}"
     if all(text is None or "\n" not in text.replace("\r\n", "") for text in (before, after)):
         before, after = (text and text.replace("\r\n", "\n") for text in (before, after))
-    old, new = _lines(before), _lines(after)
-    if len(old) > MAX_LINES or len(new) > MAX_LINES:
-        shown = "\n".join(f"+{line}" for line in new[:MAX_LINES])
-        return f"{path}: {len(old):,} lines are replaced by {len(new):,}\n{shown}"
     names = ("/dev/null" if before is None else path, "/dev/null" if after is None else path)
-    return "\n".join(difflib.unified_diff(old, new, *names, lineterm="", n=CONTEXT_LINES))
+    old, new = _LINE.findall(before or ""), _LINE.findall(after or "")
+    hunks = (line for hunk in _hunks(_changes(old, new), CONTEXT_LINES) for line in _shown_hunk(hunk, old, new))
+    return "\n".join([f"--- {names[0]}", f"+++ {names[1]}", *hunks])
 
 
-def _lines(text: str | None) -> list[str]:
-    return [line[:MAX_LINE_CHARS] for line in (text or "").removesuffix("\n").split("\n")] if text else []
+def cut_diff(diff: str, limit: int, rest: str) -> str:
+    """Return a diff of at most *limit* characters, and a last line that says how to see the *rest* if it is cut."""
+    if len(diff) <= limit:
+        return diff
+    end = diff.rfind("\n", 0, limit + 1)
+    shown = diff[: end if end > 0 else limit]
+    lines, all_lines = shown.count("\n") + 1, diff.count("\n") + 1
+    return f"{shown}\n[{lines:,} of {all_lines:,} line{'' if all_lines == 1 else 's'} are shown: {rest}]"
+
+
+def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Return the changed passages in order. Elements that occur once in both sequences are matched first."""
+    start = _common_start(old, new)
+    same_end = _common_start(old[start:][::-1], new[start:][::-1])
+    end = (len(old) - same_end, len(new) - same_end)
+    found: list[Change] = []
+    last = (start, start)
+    for place in [*_anchors(old, new, start, end), end]:
+        for change in _compare(Change(last[0], place[0], last[1], place[1]), old, new):
+            if found and (found[-1].old_end, found[-1].new_end) == (change.old, change.new):
+                change = Change(found[-1].old, change.old_end, found.pop().new, change.new_end)
+            found.append(change)
+        last = place
+    return found
+
+
+def _common_start(old: Sequence[str], new: Sequence[str]) -> int:
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
+def _anchors(old: Sequence[str], new: Sequence[str], start: int, end: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the positions of elements that occur once in both passages and are in the same order in both."""
+    counts = (Counter(old[start : end[0]]), Counter(new[start : end[1]]))
+    places = {new[at]: at for at in range(start, end[1])}
+    pairs = [
+        (at, places[old[at]]) for at in range(start, end[0]) if counts[0][old[at]] == 1 and counts[1][old[at]] == 1
+    ]
+    lowest: list[int] = []  # of each length, the lowest end of a rising sequence of new positions
+    ends: list[int] = []
+    before: list[int] = []
+    for number, (_, at) in enumerate(pairs):
+        length = bisect_left(lowest, at)
+        if length == len(lowest):
+            lowest.append(at)
+            ends.append(number)
+        lowest[length], ends[length] = at, number
+        before.append(ends[length - 1] if length else -1)
+    number = ends[-1] if ends else -1
+    found: list[tuple[int, int]] = []
+    while number >= 0:
+        found.append(pairs[number])
+        number = before[number]
+    return found[::-1]
+
+
+def _compare(passage: Change, old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
+    """Yield the changes within a passage."""
+    one, other = old[passage.old : passage.old_end], new[passage.new : passage.new_end]
+    if one == other:
+        return
+    if len(one) * len(other) > MAX_CELLS:
+        yield passage
+        return
+    numbers: dict[str, int] = {}  # rapidfuzz compares hashes, and those of small numbers are unique
+    ids = [[numbers.setdefault(item, len(numbers)) for item in items] for items in (one, other)]
+    for code in LCSseq.opcodes(*ids):
+        if code.tag != "equal":
+            yield Change(
+                passage.old + code.src_start,
+                passage.old + code.src_end,
+                passage.new + code.dest_start,
+                passage.new + code.dest_end,
+            )
+
+
+def _hunks(changes: Sequence[Change], context: int) -> Iterator[list[Change]]:
+    """Yield the changes in groups that are at most twice the *context* apart."""
+    group: list[Change] = []
+    for change in changes:
+        if group and change.old - group[-1].old_end > 2 * context:
+            yield group
+            group = []
+        group.append(change)
+    if group:
+        yield group
+
+
+def _shown_hunk(hunk: list[Change], old: list[str], new: list[str]) -> Iterator[str]:
+    """Yield the lines of a hunk: its positions, then the changed lines between unchanged ones."""
+    first, last = max(0, hunk[0].old - CONTEXT_LINES), min(len(old), hunk[-1].old_end + CONTEXT_LINES)
+    new_first, new_last = hunk[0].new - hunk[0].old + first, hunk[-1].new_end + last - hunk[-1].old_end
+    yield f"@@ -{_range(first, last)} +{_range(new_first, new_last)} @@"
+    at = first
+    for change in hunk:
+        yield from _context_lines(old[at : change.old])
+        pairs = [*zip_longest(old[change.old : change.old_end], new[change.new : change.new_end])]
+        shown = [_around_changes(*pair) for pair in pairs]
+        yield from (line for one, _ in shown if one is not None for line in _sign_line("-", one))
+        yield from (line for _, other in shown if other is not None for line in _sign_line("+", other))
+        at = change.old_end
+    yield from _context_lines(old[at:last])
+
+
+def _range(start: int, end: int) -> str:
+    length = end - start
+    return str(start + 1) if length == 1 else f"{start + bool(length)},{length}"
+
+
+def _context_lines(lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        text = line.removesuffix("\n")
+        if len(text) > MAX_LINE_CHARS:
+            line = f"{text[:MAX_LINE_CHARS]}{_left_out(len(text) - MAX_LINE_CHARS)}{line[len(text) :]}"
+        yield from _sign_line(" ", line)
+
+
+def _sign_line(sign: str, line: str) -> list[str]:
+    text = f"{sign}{line.removesuffix(chr(10))}"
+    return [text] if line.endswith("\n") else [text, NO_NEWLINE]
+
+
+def _around_changes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
+    """Return a changed line as it is removed and added; of long lines, only the passages around the changes."""
+    if old is None or new is None or max(len(old), len(new)) <= MAX_LINE_CHARS:
+        return old, new
+    words = [_WORD.findall(line) for line in (old, new)]
+    starts = [[*accumulate(map(len, each), initial=0)] for each in words]
+    changes = [
+        Change(starts[0][each.old], starts[0][each.old_end], starts[1][each.new], starts[1][each.new_end])
+        for each in _changes(*words)
+    ]
+    groups = [*_hunks(changes, CONTEXT_CHARS)]
+    return (
+        _passages(old, [(group[0].old, group[-1].old_end) for group in groups]),
+        _passages(new, [(group[0].new, group[-1].new_end) for group in groups]),
+    )
+
+
+def _passages(line: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return the passages of a line with the characters around them, and how many characters are left out between."""
+    parts: list[str] = []
+    after = 0
+    for start, end in spans:
+        first, last = max(after, start - CONTEXT_CHARS), min(len(line), end + CONTEXT_CHARS)
+        parts += [_left_out(first - after), line[first:last]]
+        after = last
+    newline = line[after:].endswith("\n")
+    return "".join([*parts, _left_out(len(line) - after - newline), "\n" if newline else ""])
+
+
+def _left_out(chars: int) -> str:
+    return f"…({chars:,} characters)…" if chars else ""
 
 
 def _size(content: str | bytes | None) -> str:

@@ -159,7 +159,8 @@ class Recorder(Protocol):
 
     ``has_begun`` returns True for a step that an earlier start finished or may have executed; such a step is not
     executed again. ``earlier_kinds`` returns the kinds of records (act, ask, denied, left) of one call of the model.
-    ``follows`` is true if somebody watches the streamed text.
+    ``follows`` is true if somebody watches the streamed text. ``keep`` stores a text that is too long to be shown, and
+    returns its path or URI.
     """
 
     @property
@@ -180,6 +181,7 @@ class Recorder(Protocol):
         skipped: dict[str, Any] | None = None,
     ) -> dict[str, Any]: ...
     def body(self, name: str, content: str) -> None: ...
+    async def keep(self, name: str, text: str) -> str: ...
 
 
 class StepSink(Protocol):

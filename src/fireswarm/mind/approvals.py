@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 
+from fireswarm.capabilities.text_diff import cut_diff
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.permissions import (
@@ -107,7 +108,10 @@ class Approvals:
         async def decide() -> dict[str, Any]:
             known = {**self.assignment.answered, **self.decided}
             answers = decision_on(call, place, known)
-            asked = questions_for(call, place, because, self.redact.clean)
+            shown = self.redact.clean(spell(call.diff))
+            is_cut = answers is None and len(shown) > MAX_DIFF_CHARS
+            whole = await self.recorder.keep(f"{place.rpartition('/')[2]}.diff", shown) if is_cut else ""
+            asked = questions_for(call, place, because, self.redact.clean, whole)
             if answers is None and self.assignment.ask is not None:
                 answers = parse_word(await self.assignment.ask(asked[0]))
             if answers is None:
@@ -151,16 +155,19 @@ def reason_too_long(call: gate.Call, clean: Callable[[str], str]) -> str:
     )
 
 
-def questions_for(call: gate.Call, place: str, because: str, clean: Callable[[str], str]) -> tuple[Question, Question]:
+def questions_for(
+    call: gate.Call, place: str, because: str, clean: Callable[[str], str], whole_diff: str = ""
+) -> tuple[Question, Question]:
     """Return the questions that ask a person for approval: the decision, and an optional reason for the model.
 
-    *clean* removes secrets.
+    *clean* removes secrets. *whole_diff* is where the whole change is stored if it is too long to be shown.
     """
     shown = clean(_visible(shown_text(call)))
     approval = Approval(
         tool=call.tool,
         shown=shown,
-        diff=truncate(clean(spell(call.diff)), MAX_DIFF_CHARS),
+        diff=cut_diff(clean(spell(call.diff)), MAX_DIFF_CHARS, f"the whole change is in {whole_diff}"),
+        whole_diff=whole_diff,
         rule=truncate(clean(spell(call.rule)), MAX_RULE_CHARS),
         because=truncate(clean(spell(because)), MAX_RULE_CHARS),
     )

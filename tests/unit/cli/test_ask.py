@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.swarm.answer import fit_choices
+from fireswarm.contracts.skills.permissions import Approval
 from fireswarm.contracts.skills.skill import Question
 
 pytestmark = pytest.mark.anyio
@@ -67,3 +69,22 @@ def test_swarm_answer_takes_a_choice_whatever_its_case(choices: list[Any], given
     asked = Question(id="1-1", name="colour", description="Which?", allowed={"enum": choices} if choices else {})
     for key in ("colour", "1-1"):
         assert fit_choices([asked], {key: given, "other": "x"}) == {key: answer, "other": "x"}
+
+
+async def test_a_change_that_is_cut_is_shown_whole_before_the_decision(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "x.diff").write_text("@@ -1 +1 @@\n+the last line")
+    asked = Question(
+        name="approval",
+        description="Allow Edit",
+        approval=Approval(tool="Edit", shown="edit_file {}", diff="cut", whole_diff=str(tmp_path / "x.diff")),
+    )
+    typed = iter(["d", "y"])
+
+    async def read(prompt: str) -> str | None:
+        assert "d: show all of it" in prompt
+        return next(typed)
+
+    assert await ask_by(read, asked) == "yes"
+    assert "+the last line" in capsys.readouterr().err

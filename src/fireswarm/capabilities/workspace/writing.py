@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
-from fireswarm.capabilities.text_diff import text_diff
+from fireswarm.capabilities.text_diff import cut_diff, text_diff
 from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.reading import MAX_FILE_BYTES, FilePath, reading_tools
 from fireswarm.capabilities.workspace.shown_text import count_hidden, find_passage, lines_of, replace_passage
@@ -26,6 +26,9 @@ Content = Annotated[str, Field(description="the whole new text")]
 OldText = Annotated[str, Field(min_length=1, description="the passage to replace, exactly as in the file")]
 NewText = Annotated[str, Field(description="the passage to put in its place")]
 ReplaceAll = Annotated[bool, Field(description="replace every occurrence")]
+MAX_SHOWN_DIFF_CHARS = 4_000
+"""Maximum length of the change in the result of an edit."""
+
 MAX_COMPARED_LINES = 5_000
 MAX_COMPARED_CHARS = 2_000
 """Longer passages are compared by their beginning: comparing takes more than linear time."""
@@ -79,7 +82,10 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         gone = (
             f"; {lost:,} control character{' was' if lost == 1 else 's were'} in what it replaced" if lost > 0 else ""
         )
-        return f"edited {_shown_name(place, target, root)}{gone}"
+        diff = cut_diff(
+            text_diff(place.name_of(target), before, after), MAX_SHOWN_DIFF_CHARS, "read_file shows the rest"
+        )
+        return f"edited {_shown_name(place, target, root)}{gone}\n{diff}"
 
     def preview_write(path: FilePath, content: Content) -> str:
         place, target = locate(path, new=True)

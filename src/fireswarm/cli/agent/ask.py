@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+import anyio
+
 from fireswarm.cli.agent.line_reader import LineReader, StoppedByPerson
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, YES
 from fireswarm.contracts.skills.skill import Question, choice_of
 
+SHOW_ALL = "The change is too long to be shown at once. d: show all of it. "
 ALLOW = "Allow it? y: yes, a: always in this run, n: no, or n and a reason> "
 
 
@@ -28,14 +31,17 @@ async def ask_person(question: Question) -> str | None:
 async def ask_by(read: Callable[[str], Awaitable[str | None]], question: Question) -> str | None:
     """Show a question or an action, and *read* the answer after a prompt; None without an answer."""
     from fireswarm.cli.shared.console import make_console
-    from fireswarm.cli.watch.approval_view import draw_approval
+    from fireswarm.cli.watch.approval_view import draw_approval, draw_diff
 
     console = make_console(stderr=True)
     console.print()
     if question.approval is not None:
         draw_approval(question, console, always="a")
-        while (line := await read(ALLOW)) is not None:
-            if decision := decision_of(line):
+        whole = question.approval.whole_diff
+        while (line := await read(f"{SHOW_ALL}{ALLOW}" if whole else ALLOW)) is not None:
+            if whole and line.strip().lower() == "d":
+                draw_diff(await anyio.Path(whole).read_text("utf-8"), console)
+            elif decision := decision_of(line):
                 return decision
         return None
     console.prose(question.description)

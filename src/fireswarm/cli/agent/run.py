@@ -30,6 +30,7 @@ from fireswarm.cli.shared.console import json_text
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.grant import Verdict
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
+from fireswarm.contracts.skills.skill import Question
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.mind.mind import RunFailed
@@ -200,7 +201,13 @@ def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
         from fireswarm.cli.watch.run_view import RunView
 
         view = RunView(make_console(stderr=not sys.stdout.isatty()))
-        return Screen(Watching(view.event, view.words if settings.model.stream else None, ask), view)
+
+        async def ask_showing(question: Question) -> str | None:
+            view.approved = question.approval.diff if question.approval is not None else ""
+            return await ask_person(question)
+
+        asks = ask_showing if ask is not None else None
+        return Screen(Watching(view.event, view.words if settings.model.stream else None, asks), view)
     printer = EventPrinter(console, settings.logging.level)
     words = printer.words if console.is_terminal and settings.model.stream else None
     return Screen(Watching(printer.event, words, ask))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import tempfile
 from pathlib import Path
 
+from fireswarm.capabilities.text_diff import text_diff
 from fireswarm.cli.demo.demonstrate import demonstrate
 from fireswarm.cli.shared.options import console, run_async, settings_for
+from fireswarm.cli.watch.approval_view import draw_diff
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings.packaged import packaged_path
@@ -57,14 +58,4 @@ async def _answer_as_recorded(swarm: Swarm, task: Task) -> None:
 
 
 def _print_change(before: Path, after: Path) -> None:
-    lines = difflib.unified_diff(
-        before.read_text(encoding="utf-8").splitlines(),
-        after.read_text(encoding="utf-8").splitlines(),
-        "prices.py before",
-        "prices.py after",
-        lineterm="",
-        n=1,
-    )
-    for line in lines:
-        style = {"+": "green", "-": "red"}.get(line[:1], "")
-        console.print(line, style=style, markup=False, highlight=False)
+    draw_diff(text_diff("prices.py", before.read_text(encoding="utf-8"), after.read_text(encoding="utf-8")), indent="")

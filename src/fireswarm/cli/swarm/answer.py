@@ -88,7 +88,7 @@ def approve(
 
     async def act(swarm: Swarm, task: Task) -> Task:
         if not question:
-            await _confirm(task.approval())
+            await _confirm(swarm, task.approval())
         return await swarm.approve(task, question, always=always)
 
     operate(settings_for(root, store, project), task_id, act, as_json, "approved")
@@ -111,10 +111,17 @@ def deny(
     operate(settings_for(root, store, project), task_id, act, as_json, "denied")
 
 
-async def _confirm(asked: Question) -> None:
-    """Show the action and ask at the terminal. Raises InvalidInput without a terminal, and Exit after a no."""
+async def _confirm(swarm: Swarm, asked: Question) -> None:
+    """Show the whole action and ask at the terminal.
+
+    Raises InvalidInput without a terminal, NotFound without the rest of a long change, and Exit after a no.
+    """
     if not sys.stdin.isatty():
         raise InvalidInput(f"inspect the request with `swarm show`, then give its id: --question {asked.key}")
+    approval = asked.approval
+    if approval is not None and approval.whole_diff:
+        diff = (await swarm.parts.blobs.get(approval.whole_diff)).decode()
+        asked = asked.model_copy(update={"approval": approval.model_copy(update={"diff": diff, "whole_diff": ""})})
     draw_approval(asked)
     if not await anyio.to_thread.run_sync(typer.confirm, "Allow it?", False):
         raise typer.Exit(1)

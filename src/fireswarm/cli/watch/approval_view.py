@@ -6,12 +6,16 @@ from rich.console import Console
 from rich.text import Text
 
 from fireswarm.cli.shared.options import console as standard_output
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.skills.skill import Question
+
+SWARM = "--always"
+"""Option of ``swarm approve`` that stores a decision for later calls."""
 
 _STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
 
 
-def draw_approval(asked: Question, console: Console = standard_output, always: str = "--always") -> None:
+def draw_approval(asked: Question, console: Console = standard_output, always: str = SWARM) -> None:
     """Print a request: its id, the tool, the reason, what would run, the diff, and what *always* would allow."""
     approval = asked.approval
     if approval is None:
@@ -23,8 +27,18 @@ def draw_approval(asked: Question, console: Console = standard_output, always: s
     console.print(title, soft_wrap=True)
     for line in approval.shown.splitlines() or [""]:
         console.print(Text(f"    {line}", style="bold"), soft_wrap=True)
-    for line in approval.diff.splitlines():
-        style = next((style for start, style in _STYLES if line.startswith(start)), "dim")
-        console.print(Text(f"    {line}", style=style), soft_wrap=True)
+    draw_diff(approval.diff, console)
+    if approval.whole_diff and always == SWARM:
+        console.print("  `swarm approve` without --question shows the whole change before it asks", style="dim")
     if approval.rule:
         console.print(Text(f"  {always} allows {approval.rule}", style="dim"), soft_wrap=True)
+
+
+def draw_diff(diff: str, console: Console = standard_output, indent: str = "    ", most: int | None = None) -> None:
+    """Print a unified diff, or *most* lines of it, with a color for each kind of line."""
+    lines = diff.splitlines()
+    for line in lines[:most]:
+        style = next((style for start, style in _STYLES if line.startswith(start)), "dim")
+        console.print(Text(f"{indent}{line}", style=style), soft_wrap=True)
+    if most is not None and len(lines) > most:
+        console.print(Text(f"{indent}… {count_noun(len(lines) - most, 'further line')}", "dim"))

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.answer import markdown_of
+from fireswarm.cli.watch.approval_view import draw_diff
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.swarm.event import EventRecord, EventType
@@ -23,6 +24,8 @@ _ARGUMENTS = ("command", "path", "pattern", "query", "name", "question", "object
 
 MAX_LINES = 40
 MAX_PASSAGE_LINES = 6
+MAX_DIFF_LINES = 16
+EDITS = ("edit_file", "write_file")
 _STATES = ("command_output", "stop_command")
 """Tools whose output ends with the state of a command, in brackets."""
 
@@ -35,6 +38,8 @@ class RunView:
         self._console = console
         self._pending = ""
         self._answer = ""
+        self.approved = ""
+        """The diff of the action that a person was just asked to approve."""
 
     @property
     def answer(self) -> str:
@@ -89,7 +94,14 @@ class RunView:
             self._console.print()
 
     def _print_step(self, payload: Mapping[str, Any]) -> None:
-        self._print_line(*call_of(payload))
+        name, *rest = call_of(payload)
+        self._print_line(name, *rest)
+        told = str(payload.get("stdout_summary") or "")
+        if name in EDITS and payload.get("status") == StepStatus.OK and "\n@@ " in told:
+            diff = told[told.index("\n@@ ") + 1 :]
+            if not self.approved.endswith(diff):  # it was on the screen for approval
+                draw_diff(diff, self._console, "  ", MAX_DIFF_LINES)
+        self.approved = ""
 
     def _print_line(self, name: str, argument: str, result: str, style: str = "") -> None:
         print_call(self._console, name, argument, result, style)

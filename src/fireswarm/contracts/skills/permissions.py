@@ -70,12 +70,13 @@ class Approval(Contract):
     """An action that waits for a person's approval.
 
     ``shown`` is exactly what would run: the command line, or the input of the tool or skill as JSON. ``diff`` is the
-    change of a file as a unified diff. ``rule`` is the rule that ``always`` would allow; ``because`` is the reason for
-    asking.
+    change of a file as a unified diff; ``whole_diff`` is the path or URI of all of it if ``diff`` is cut. ``rule`` is
+    the rule that ``always`` would allow; ``because`` is the reason for asking.
     """
 
     tool: str = Field(max_length=200)
     shown: str = Field(max_length=MAX_RULE_CHARS)
-    diff: str = Field(default="", max_length=MAX_DIFF_CHARS + 200)
+    diff: str = Field(default="", max_length=MAX_DIFF_CHARS + 2_000)
+    whole_diff: str = Field(default="", max_length=1_000)
     rule: str = Field(default="", max_length=MAX_RULE_CHARS + 200)
     because: str = Field(default="", max_length=MAX_RULE_CHARS + 200)

@@ -36,10 +36,11 @@ async def _call(tool: Tool, run: ToolRun, step: Step) -> CallResult:
         except LeaseLost:
             raise
         except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
-            return _failure(error_text(error), run).record()
+            return _failure(_readable(error_text(error), step.input, run), run).record()
         if not isinstance(value, ToolAnswer):
             value = ToolAnswer(value if isinstance(value, str) else _json(value))
-        return CallResult(text=run.cut(value.text), media=value.media, artifacts=value.artifacts).record()
+        text = _readable(value.text, step.input, run) if tool.writes else value.text
+        return CallResult(text=run.cut(text), media=value.media, artifacts=value.artifacts).record()
 
     async def preview() -> str:
         return await _preview(tool, step.input, run)
@@ -60,10 +61,13 @@ async def _preview(tool: Tool, inputs: Mapping[str, Any], run: ToolRun) -> str:
     except LeaseLost:
         raise
     except Exception as error:  # foreign code may raise anything; the call would fail in the same way
-        reason = error_text(error)
-        if not isinstance(gate.decide(gate.read_call(gate.argument_of(inputs)), run.grant), gate.Allow):
-            reason = reason.partition("\n")[0]
-        raise PreviewFailed(_failure(reason, run)) from error
+        raise PreviewFailed(_failure(_readable(error_text(error), inputs, run), run)) from error
+
+
+def _readable(text: str, inputs: Mapping[str, Any], run: ToolRun) -> str:
+    """Return a result without the lines of a file, behind the first line, that the model may not read."""
+    may_read = isinstance(gate.decide(gate.read_call(gate.argument_of(inputs)), run.grant), gate.Allow)
+    return text if may_read else text.partition("\n")[0]
 
 
 def _failure(reason: str, run: ToolRun) -> CallResult:

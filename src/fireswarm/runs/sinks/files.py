@@ -125,9 +125,18 @@ class RunLog:
 
     def body(self, name: str, content: str) -> None:
         """Store the body of a request or answer for debugging, without secrets."""
-        folder = self.folder / "bodies"
-        folder.mkdir(exist_ok=True)
-        (folder / re.sub(r"[^A-Za-z0-9._-]", "_", name)).write_text(self._redactor.clean(content), encoding="utf-8")
+        self._write("bodies", name, content)
+
+    async def keep(self, name: str, text: str) -> str:
+        """Store a text in the folder of the run, without secrets, and return its path."""
+        return str(self._write("kept", name, text))
+
+    def _write(self, folder: str, name: str, text: str) -> Path:
+        """Write a text to a folder of the run, without secrets, and return its path."""
+        path = self.folder / folder / re.sub(r"[^A-Za-z0-9._-]", "_", name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(self._redactor.clean(text), encoding="utf-8")
+        return path
 
     def close(self) -> None:
         """Flush and close the log."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -97,6 +98,11 @@ class JournalRecorder:
 
     def body(self, name: str, content: str) -> None:
         """Do nothing: only the stand-alone agent stores bodies, which are too large for documents."""
+
+    async def keep(self, name: str, text: str) -> str:
+        """Store a text in the blob store, without secrets, and return its URI."""
+        digest = hashlib.sha256(f"{self.phase}/{name}".encode()).hexdigest()[:24]
+        return await self.journal.blobs.put(f"journal/{self.journal.run_id}/{digest}", self.redact.clean(text).encode())
 
     async def _run_showing_words(self, run: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """Run the call, and store the model's text every LIVE_SECONDS during the call."""
