@@ -37,9 +37,9 @@ async def test_tests_that_fail_the_same_way_after_an_edit_do_not_end_the_run(
     expert = Expert(test, edit[0], test, edit[1], test, "It passes now.")
     ran = await run_on_the_wire(lab, provider, bench, expert)
     assert ran.conclusion.status is ConclusionStatus.FINISHED
-    assert expert.told[0] == expert.told[2] == "FAILED\n[exit code 1]"
+    assert expert.told[0] == expert.told[2] == "[exit code 1]\nFAILED"
     assert expert.told[4] == "[exit code 0]"
-    assert not any(output.failed for output in expert.outputs), "an exit code is information"
+    assert [output.failed for output in expert.outputs] == [True, False, True, False, False]
 
 
 async def test_search_without_hits_goes_on(provider: str, lab: Lab, bench: Bench) -> None:

@@ -66,17 +66,16 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
     except InvalidInput as error:
         result = fault(str(error))
     is_command = asked.name == specs.RUN_COMMAND and result.acted
-    text = run.mind.redact.clean(result.render(command=is_command))
-    if asked.redacted:
-        text = f"{text}\n{REPLACED}"
+    parts = [run.mind.redact.clean(part) for part in result.render(command=is_command)]
+    text = "\n".join([*parts, REPLACED] if asked.redacted else parts)
     if not result.recorded:
         events.record_step(run.recorder, run.decision, run.skill, this, result)
     # The folder is part of the key: `cd ..` prints nothing, but has a different effect each time.
     output = f"{run.place.cwd}\n{text}"
     warning = run.progress.saw_call(run.decision, asked, output, changes=result.changes)
-    shown = run.outputs.show(step, text)
-    # An exit code other than 0 is a result; a command counts as failed only if it could not be started.
-    failed = result.status is not StepStatus.OK and not is_command
+    failed = result.status is not StepStatus.OK
+    is_output = failed or asked.name in (specs.RUN_COMMAND, specs.COMMAND_OUTPUT, specs.STOP_COMMAND)
+    shown = run.outputs.show_ends(step, text, parts) if is_output else run.outputs.show(step, text)
     run.has_failed = run.has_failed or failed
     shown = f"{shown}\n{warning}" if warning else shown
     return ToolOutput(call_id=asked.id, name=asked.name, text=shown, failed=failed, media=result.media)

@@ -72,15 +72,15 @@ async def test_long_output_is_kept_and_read_by_page(bench: Bench) -> None:
     bench.set(skills__prefilter_min_score=1, runtime__max_output_bytes=1_000)
     expert = Expert(
         calls(bash("seq 1 1000")),
-        *(calls(("read_output", {"output": "1.1", "page": page})) for page in (2, 3, 4, 5)),
+        *(calls(("read_output", {"output": "1.1", "page": page})) for page in (1, 2, 3, 4, 5)),
         calls(("read_output", {"output": "1.1", "page": 9})),
         "Done.",
     )
     await run(bench, expert)
-    pages = [text.rpartition("\n[page")[0] for text in expert.told[:5]]
+    pages = [text.rpartition("\n[page")[0] for text in expert.told[1:6]]
     assert "\n".join(pages).split() == [str(number) for number in range(1, 1001)]
-    assert "read on with read_output, output 1.1, page 2" in expert.told[0]
-    assert expert.told[5] == "output 1.1 has the pages 1 to 5"
+    assert "characters left out: read_output, output 1.1, pages " in expert.told[0]
+    assert expert.told[6] == "output 1.1 has the pages 1 to 5"
 
 
 @pytest.mark.parametrize(("last", "whole"), [(120_000, True), (300_000, False)])
@@ -90,11 +90,11 @@ async def test_pages_and_one_note_make_up_a_very_long_output(bench: Bench, last:
     pages = len(str(last)) * last // 90_000
     expert = Expert(
         calls(bash(f"seq 1 {last}")),
-        *(calls(("read_output", {"output": "1.1", "page": page})) for page in range(2, min(pages, 12) + 1)),
+        *(calls(("read_output", {"output": "1.1", "page": page})) for page in range(1, min(pages, 12) + 1)),
         "Done.",
     )
     await run(bench, expert)
-    told = [text for text in expert.told if not text.startswith("output 1.1 has")]
+    told = [text for text in expert.told[1:] if not text.startswith("output 1.1 has")]
     assert f"[page {len(told)} of {len(told)} of output 1.1]" in told[-1]
     text = "\n".join(part.rpartition("\n[page")[0].removesuffix("\n") for part in told)
     note = re.search(r"\[([\d,]+) bytes omitted, lines ([\d,]+) to ([\d,]+): [^\]]+\]", text)
@@ -256,3 +256,12 @@ async def test_call_that_would_fail_is_answered_without_asking_for_approval(benc
     assert expert.told[4].strip() == "old_text was not found."
     assert "none does not exist" in expert.told[5]
     assert "content: Field required" in expert.told[6]
+
+
+async def test_long_failed_command_shows_its_exit_code_its_beginning_and_its_end(bench: Bench) -> None:
+    bench.set(skills__prefilter_min_score=1, runtime__max_output_bytes=1_000)
+    expert = Expert(calls(bash("echo start; seq 1 1000; echo FAILED; seq 1 1000 >&2; echo oops >&2; exit 3")), "Done.")
+    await run(bench, expert)
+    told, output = expert.told[0], expert.outputs[0]
+    assert told.startswith("[exit code 3]\nstart\n1\n") and told.endswith("\noops")
+    assert "\nFAILED\n[stderr]\n1\n" in told and output.failed

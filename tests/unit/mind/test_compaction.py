@@ -259,7 +259,7 @@ async def test_outputs_of_many_calls_share_what_the_context_has_room_for(bench: 
     assert ran.conclusion.answer == "Done.", ran.conclusion
     last = [output.text for output in worker.requests[-1].messages[-1].outputs]
     assert "of output 1.3" in last[0]
-    assert "[page 1 of" in worker.requests[1].messages[-1].outputs[0].text
+    assert "pages 1 to" in worker.requests[1].messages[-1].outputs[0].text
 
 
 async def test_answer_with_more_calls_than_the_context_has_room_for_gets_the_first_of_them(bench: Bench) -> None:

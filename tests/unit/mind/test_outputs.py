@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from fireswarm.errors import InvalidInput
@@ -25,3 +27,31 @@ def test_page_with_its_last_line_fits_into_a_page() -> None:
     assert len(first) <= 300
     assert outputs.show("11.1", outputs.page("10.10", 2)) == outputs.page("10.10", 2)
     assert outputs.names == ["10.10"]
+
+
+LINES = "".join(f"out {number}\n" for number in range(3_000))
+ERRORS = "".join(f"err {number}\n" for number in range(3_000))
+
+
+@pytest.mark.parametrize("room", [256, 2_000, 16_000])
+@pytest.mark.parametrize("parts", [("[exit code 3]", LINES), ("[exit code 3]", LINES, ERRORS), (LINES, "[stderr]\nx")])
+def test_both_ends_of_each_part_are_shown_and_the_rest_is_in_the_named_pages(room: int, parts: tuple[str, ...]) -> None:
+    outputs = Outputs(room)
+    parts = tuple(part.rstrip() for part in parts)
+    text = "\n".join(parts)
+    shown = outputs.show_ends("2.1", text, parts)
+    assert len(shown) <= room
+    for part in parts:
+        short = part if len(part) < 20 else ""
+        assert short in shown and part[:5] in shown and part[-5:] in shown
+    left_out = re.findall(
+        r"characters left out: read_output, output (2.1), pages? (\d+)(?: to (\d+))? of (\d+)\]", shown
+    )
+    assert len(left_out) == sum(len(part) > 20 for part in parts)
+    pages = [outputs.page("2.1", number).rsplit("\n[page ", 1)[0] for number in range(1, int(left_out[0][3]) + 1)]
+    assert "".join(pages) == text
+    pieces = re.split(r"\n\[[\d,]+ characters left out[^\]]*\]\n", shown)
+    for (_, first, last, _), before, after in zip(left_out, pieces, pieces[1:], strict=False):
+        middle = "".join(pages[int(first) - 1 : int(last or first)])
+        assert text.index(middle) <= text.index(before) + len(before) + 1
+        assert text.index(middle) + len(middle) >= text.index(after[:10]) - 1

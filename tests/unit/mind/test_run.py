@@ -72,7 +72,7 @@ async def test_run_of_one_turn_returns_the_answer(bench: Bench, calls_tools: boo
 async def test_outputs_are_in_the_next_message(bench: Bench, calls_tools: bool) -> None:
     script = Asked(calls(command("echo one; echo two >&2; exit 3")), ANSWER, tools=calls_tools)
     await bench.run(script)
-    assert "one\n[stderr]\ntwo\n[exit code 3]" in script.told
+    assert "[exit code 3]\none\n[stderr]\ntwo" in script.told
 
 
 async def test_both_forms_leave_the_same_events(bench: Bench, tmp_path: Path) -> None:

@@ -125,10 +125,10 @@ def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
     result = _result_of(name, told, failed=failed)
     code = payload.get("exit_code")
     if name == "run_command" and code:
-        result = f"exit code {code}: {result}" if result else f"exit code {code}"
+        result = f"failed, exit code {code}: {result}" if result else f"failed, exit code {code}"
     if status == StepStatus.INTERRUPTED:
         return name, argument, f"interrupted: {result}", "yellow"
-    return name, argument, result, "red" if failed and name != "run_command" else ""
+    return name, argument, result, "red" if failed else ""
 
 
 def _result_of(name: str, told: str, *, failed: bool) -> str:

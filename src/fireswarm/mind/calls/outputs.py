@@ -1,8 +1,11 @@
-"""The output of a call as the model sees it. A long output is stored and shown in pages."""
+"""The output of a call as the model sees it. A long output is stored; it is shown in pages, or with both its ends."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from fireswarm.contracts.text_page import split_pages
 from fireswarm.errors import InvalidInput
@@ -16,6 +19,9 @@ LEAST_PAGE_CHARS = 256
 
 FOOTER_CHARS = 120
 """Space for the last line of a page, so that a page read later also fits."""
+
+NOTE_CHARS = 90
+"""Space for the note between the two ends of an output."""
 
 REPLACED = (
     f"[A part of this call's input was replaced by {REDACTED} before the call, because it looks like a secret."
@@ -59,6 +65,38 @@ class Outputs:
         shown = self.page(step, 1)
         self._drop_oldest()
         return shown
+
+    def show_ends(self, step: str, text: str, parts: Sequence[str]) -> str:
+        """Return *text*; a long one with both ends of each of its *parts*, and how to read the pages between them."""
+        if len(text) <= self.page_chars:
+            return text
+        self.show(step, text)
+        lengths = sorted(map(len, parts))
+        cut = sum(length > self.page_chars // len(parts) for length in lengths)
+        room, share = self.page_chars - NOTE_CHARS * cut - len(parts), 1
+        for left in range(len(lengths), 0, -1):  # what a short part does not need is left to the longer ones
+            share = max(1, room // left)
+            room -= min(lengths.pop(0), share)
+        return "\n".join(self._ends_of(step, text, part, share) for part in parts)
+
+    def _ends_of(self, step: str, text: str, part: str, room: int) -> str:
+        """Return a part, or its beginning and its end, which take *room* characters, and where the rest is."""
+        if len(part) <= room:
+            return part
+        start = text.find(part)
+        end = part.rfind("\n", room // 4, room // 2) + 1 or room // 2
+        again = len(part) - room // 2
+        again = part.find("\n", again, len(part) - room // 4) + 1 or again
+        first, last = self._page_at(step, start + end), self._page_at(step, start + again - 1)
+        pages = f"page {first}" if first == last else f"pages {first} to {last}"
+        total = len(self._pages.get(step, ()))
+        note = f"[{again - end:,} characters left out: read_output, output {step}, {pages} of {total}]"
+        return f"{part[:end].removesuffix(chr(10))}\n{note}\n{part[again:]}"
+
+    def _page_at(self, step: str, position: int) -> int:
+        """Return the number of the page that has the character at a position of an output."""
+        ends = [*accumulate(map(len, self._pages.get(step, ())))]
+        return min(bisect_right(ends, position) + 1, len(ends))
 
     def page(self, step: str, number: int) -> str:
         """Return a page of an output. Raises InvalidInput if there is none."""

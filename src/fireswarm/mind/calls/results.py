@@ -87,18 +87,15 @@ class CallResult(Contract):
         """Return the result as it is recorded."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
-    def render(self, *, command: bool) -> str:
-        """Return the result for the model: the output, the errors, and the exit code of a *command*."""
+    def render(self, *, command: bool) -> list[str]:
+        """Return the parts of the result for the model: the exit code of a *command*, the output, the errors."""
         if self.status is StepStatus.REFUSED:
-            return f"refused: {self.errors}"
-        parts = [self.text.rstrip("\n") if command else self.text] if self.text else []
-        if self.errors:
-            parts.append(f"[stderr]\n{self.errors.rstrip()}" if command else self.errors)
-        if command and (self.exit_code or not parts):
-            parts.append(f"[exit code {self.exit_code}]")
-        if self.note:
-            parts.append(self.note)
-        return "\n".join(parts)
+            return [f"refused: {self.errors}"]
+        output, errors = (self.text.rstrip("\n"), self.errors.rstrip()) if command else (self.text, self.errors)
+        code = f"[exit code {self.exit_code}]" if command and (self.exit_code or not output + errors) else ""
+        return [
+            part for part in (code, output, f"[stderr]\n{errors}" if command and errors else errors, self.note) if part
+        ]
 
 
 def fault(message: str) -> CallResult:
