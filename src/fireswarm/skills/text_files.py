@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from fireswarm.contracts.regular_file import read_regular_file
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.redaction.redactor import Redactor
+from fireswarm.skills.file_walk import top_of_repository, walk_folders
 
 MAX_FILE_BYTES = 2_000_000
 MAX_FILES = 20_000
@@ -71,20 +71,23 @@ def walk_files(
 ) -> Iterator[tuple[Path, str]]:
     """Yield path and name of the files below a folder in order, or of the single file *place*.
 
-    Hidden files, generated folders, and files without one of the *suffixes* are skipped. Links and files that usually
-    hold secrets are noted in *left_out*. A file that the caller names is always included.
+    Hidden files, generated folders, and files without one of the *suffixes* are skipped. Links, files that usually hold
+    secrets, and what ``.gitignore`` names are noted in *left_out*. A file that the caller names is always included.
     """
     if not place.is_dir():
         yield place.resolve(), _printable(place.name)
         return
-    given = 0
+    given, place = 0, place.resolve()
 
     def unreadable(error: OSError) -> None:
         left_out.note("unreadable", _name_below(Path(error.filename), place) + "/")
 
-    for folder, below, names in os.walk(place, onerror=unreadable):
-        here = Path(folder)
-        below[:] = sorted(name for name in below if not name.startswith(".") and name not in SKIPPED_FOLDERS)
+    def ignored(name: str) -> None:
+        left_out.note("ignored by git", _printable(name))
+
+    top = top_of_repository(place)
+    walked = walk_folders(place, top=top, skips=_is_skipped, left_out=ignored, unreadable=unreadable)
+    for here, below, names in walked:
         for name in sorted([*names, *(each for each in below if (here / each).is_symlink())]):
             file = here / name
             shown = _name_below(file, place)
@@ -100,6 +103,10 @@ def walk_files(
             else:
                 given += 1
                 yield file, shown
+
+
+def _is_skipped(folder: str) -> bool:
+    return folder.startswith(".") or folder in SKIPPED_FOLDERS
 
 
 def read_artifact_object(artifact: Artifact) -> dict[str, Any]:

@@ -90,3 +90,28 @@ async def test_file_whose_name_cannot_be_shown_is_counted(name: str, tmp_path: P
     assert await use(tmp_path, "list_files") == "\n".join([*listed, f"[2 files {note}"])
     matches = [f"{each}:1:ada" for each in shown]
     assert await use(tmp_path, "search_files", pattern="ada") == "\n".join([*matches, f"[2 files with matches {note}"])
+
+
+@pytest.mark.usefixtures("program")
+async def test_files_that_gitignore_names_are_left_out_unless_they_are_asked_for(tmp_path: Path) -> None:
+    lay_out(tmp_path, "a.txt", "secret.env", "cache/x.txt", "cache/y.txt", "src/keep.env")
+    (tmp_path / ".gitignore").write_text("*.env\n/cache/\n")
+    (tmp_path / "src/.gitignore").write_text("!keep.env\n")
+    note = "[left out, since .gitignore names it: cache/, secret.env; ignored: true includes it]"
+    found = await use(tmp_path, "search_files", pattern="ada")
+    assert found.splitlines() == ["a.txt:1:ada", "src/keep.env:1:ada", note]
+    assert (await use(tmp_path, "list_files", glob="*.txt")).splitlines() == ["a.txt (4 bytes)", note]
+    found = await use(tmp_path, "search_files", pattern="ada", ignored=True)
+    assert [line.partition(":")[0] for line in found.splitlines()] == [
+        *("a.txt", "secret.env", "cache/x.txt", "cache/y.txt", "src/keep.env")
+    ]
+    assert await use(tmp_path, "search_files", pattern="ada", path="secret.env") == "secret.env:1:ada"
+    below = await use(tmp_path, "list_files", path="cache")
+    assert below.splitlines()[0] == "[no files]" and "cache/x.txt, cache/y.txt; ignored: true" in below
+
+
+async def test_caches_that_ignore_themselves_are_left_out_and_many_names_are_counted(tmp_path: Path) -> None:
+    lay_out(tmp_path, *(f"cache{number}/x.txt" for number in range(8)))
+    for number in range(8):
+        (tmp_path / f"cache{number}/.gitignore").write_text("*\n")
+    assert "cache3/, cache4/ and 3 more; ignored" in await use(tmp_path, "list_files", glob="*.txt")

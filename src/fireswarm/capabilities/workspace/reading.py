@@ -6,6 +6,7 @@ import base64
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,9 @@ from fireswarm.redaction import sanitize
 
 MAX_ENTRIES = 1_000
 MAX_MATCHES = 200
+MAX_LEFT_OUT = 5
+"""Maximum number of files and folders that are named as left out."""
+
 MAX_FILE_BYTES = 50_000_000
 MAX_SEARCHED_BYTES = 2_000_000
 """Larger files are not searched: they rarely contain human-written text."""
@@ -39,6 +43,7 @@ MAX_SEARCH_SECONDS = 30.0
 FilePath = Annotated[str, Field(description="path of a file, relative to the workspace")]
 Folder = Annotated[str, Field(description="path of a folder, relative to the workspace; default: all of it")]
 Glob = Annotated[str, Field(description="such as *.{js,ts} for names, or src/**/*.py for whole paths")]
+Ignored = Annotated[bool, Field(description="also files that .gitignore names; default: false")]
 Context = Annotated[int, Field(ge=0, le=20, description="lines to show before and after each match")]
 
 
@@ -46,9 +51,9 @@ def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
     """Return the tools for one folder, and for that of outputs by its whole path. Other paths are refused."""
     root = root.resolve()
 
-    def list_files(path: Folder = ".", glob: Glob = "**") -> str:
-        """Lists files with their sizes in bytes. It leaves out .git, node_modules and the like."""
-        return _list(*place_of(path, root, outputs), glob)
+    def list_files(path: Folder = ".", glob: Glob = "**", ignored: Ignored = False) -> str:
+        """Lists files with their sizes in bytes. It leaves out .git, node_modules and what .gitignore names."""
+        return _list(*place_of(path, root, outputs), glob, Unlisted(ignored=ignored))
 
     def read_file(
         path: FilePath,
@@ -63,9 +68,13 @@ def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
         path: Folder = ".",
         glob: Glob = "**",
         context: Context = 0,
+        ignored: Ignored = False,
     ) -> str:
-        """Finds the lines that match a regular expression, as path:line:text. Put (?i) first to ignore case."""
-        return _search(*place_of(path, root, outputs), pattern, glob, context)
+        """Finds the lines that match a regular expression, as path:line:text. Put (?i) first to ignore case.
+
+        It leaves out files that .gitignore names.
+        """
+        return _search(*place_of(path, root, outputs), pattern, glob, context, Unlisted(ignored=ignored))
 
     made = (tool(list_files), tool(read_file), tool(search_files))
     spec_names = ("Glob", "Read", "Grep")
@@ -75,31 +84,46 @@ def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
     }
 
 
-def _list(place: Workspace, path: str, glob: str) -> str:
+@dataclass(slots=True)
+class Unlisted:
+    """What a list or a search leaves out: files and folders that ``.gitignore`` names, unless they are *ignored* too.
+
+    ``unnamed`` counts the files whose names cannot be shown.
+    """
+
+    ignored: bool
+    entries: list[str] = field(default_factory=list[str])
+    unnamed: int = 0
+
+    def notes(self, what: str = "") -> Iterator[str]:
+        """Yield lines on what was left out, if there is anything; *what* follows the number of unnamed files."""
+        if self.unnamed:
+            rest = "is left out: its name has" if self.unnamed == 1 else "are left out: their names have"
+            yield f"[{count_noun(self.unnamed, 'file')}{what} {rest} characters that cannot be shown]"
+        if named := [name for name in self.entries if _can_show(name)][:MAX_LEFT_OUT]:
+            more = len(self.entries) - len(named)
+            rest = f" and {more:,} more" if more else ""
+            yield f"[left out, since .gitignore names it: {', '.join(named)}{rest}; ignored: true includes it]"
+
+
+def _list(place: Workspace, path: str, glob: str, left_out: Unlisted) -> str:
     lines: list[str] = []
-    total, unnamed = 0, 0
-    for file, name in _matching(place, place.locate(path), glob):
+    total = 0
+    for file, name in _matching(place, place.locate(path), glob, left_out):
         if not _can_show(name):
-            unnamed += 1
+            left_out.unnamed += 1
             continue
         total += 1
         if total <= MAX_ENTRIES:
             lines.append(f"{name} ({file.lstat().st_size:,} bytes)")
     if total > MAX_ENTRIES:
         lines.append(f"[{total - MAX_ENTRIES:,} more files: narrow path or glob]")
-    return "\n".join([*lines, *_left_out(unnamed)]) or "[no files]"
+    return "\n".join([*(lines or ["[no files]"] * (not left_out.unnamed)), *left_out.notes()])
 
 
 def _can_show(name: str) -> bool:
     """Return True if a file's name reaches the model as it is, and in one line."""
     return "\n" not in name and sanitize(name) == name
-
-
-def _left_out(number: int, more: str = "") -> Iterator[str]:
-    """Yield a note on so many files whose names cannot be shown, if there are any."""
-    if number:
-        rest = "is left out: its name has" if number == 1 else "are left out: their names have"
-        yield f"[{count_noun(number, 'file')}{more} {rest} characters that cannot be shown]"
 
 
 def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAnswer:
@@ -137,15 +161,15 @@ def _not_shown(text: str) -> str:
     return f"\n[{', and '.join(notes)}; edit_file keeps them]" if notes else ""
 
 
-def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) -> str:
+def _search(place: Workspace, path: str, pattern: str, glob: str, context: int, left_out: Unlisted) -> str:
     check_search(pattern)
     found: list[str] = []
-    total, unnamed, until = 0, 0, time.monotonic() + MAX_SEARCH_SECONDS
+    total, until = 0, time.monotonic() + MAX_SEARCH_SECONDS
     start = place.locate(path)
     candidates = None
     if start.is_dir():
         candidates = find_candidates(pattern, start, SKIPPED_GLOBS, MAX_SEARCHED_BYTES, MAX_SEARCH_SECONDS)
-    for file, name in _matching(place, start, glob):
+    for file, name in _matching(place, start, glob, left_out):
         if time.monotonic() > until:
             found.append(f"[stopped after {MAX_SEARCH_SECONDS:g} s: narrow path or glob]")
             break
@@ -154,14 +178,15 @@ def _search(place: Workspace, path: str, pattern: str, glob: str, context: int) 
         lines = lines_of(_text_in(place, file))
         hits = find_matching_lines(pattern, lines)
         if not _can_show(name):
-            unnamed += bool(hits)
+            left_out.unnamed += bool(hits)
             continue
         for number in hits[: max(0, MAX_MATCHES - total)]:
             found += _shown_match(name, lines, number, context)
         total += len(hits)
     if total > MAX_MATCHES:
         found.append(f"[{total - MAX_MATCHES:,} more matches: narrow pattern, path or glob]")
-    return "\n".join([*found, *_left_out(unnamed, " with matches")]) or "[no matches]"
+    notes = left_out.notes(" with matches")
+    return "\n".join([*(found or ["[no matches]"] * (not left_out.unnamed)), *notes])
 
 
 def _shown_match(name: str, lines: list[str], number: int, context: int) -> list[str]:
@@ -171,13 +196,13 @@ def _shown_match(name: str, lines: list[str], number: int, context: int) -> list
     return [*shown, "--"] if context else shown
 
 
-def _matching(place: Workspace, start: Path, glob: str) -> Iterator[tuple[Path, str]]:
+def _matching(place: Workspace, start: Path, glob: str, left_out: Unlisted) -> Iterator[tuple[Path, str]]:
     """Yield the files below *start* whose path or name the glob matches, in order, with their relative paths."""
     if start.is_file():
         yield start, place.name_of(start)
         return
     check_search(glob=glob)
-    for path in walk_files(start):
+    for path in walk_files(start, place.root, None if left_out.ignored else left_out.entries.append):
         name = place.name_of(path)
         if any(match_glob(glob, each) for each in (name, path.name, str(path.relative_to(start)))):
             yield path, name

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fireswarm.capabilities.workspace.place import OWN_FOLDER
 from fireswarm.settings.run_folders import CHATS_FOLDER, IGNORE_FILE, IGNORED, RUN_ID, RUN_ID_GLOB, SPEND_FILE
+from fireswarm.skills.file_walk import walk_folders
 
 SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".tools", ".venv", "venv", OWN_FOLDER, ".hg", ".svn"})
 SKIPPED_GLOBS = SKIPPED | {RUN_ID_GLOB}
 
 
-def walk_files(start: Path) -> Iterator[Path]:
+def walk_files(start: Path, top: Path, left_out: Callable[[str], None] | None = None) -> Iterator[Path]:
     """Yield the files below *start* in order. Links are not followed.
 
     Runs of the agent are left out, and what it keeps next to them: a search would find the call that searches. They are
-    walked if *start* is in one.
+    walked if *start* is in one. *left_out* gets what ``.gitignore`` files from *top* down name; without it, they do not
+    count.
     """
-    for where, folders, files in os.walk(start):
-        kept = [name for name in folders if name not in SKIPPED and not RUN_ID.match(name)]
+    for where, folders, files in walk_folders(start, top=top, skips=SKIPPED.__contains__, left_out=left_out):
         if any(map(RUN_ID.match, folders)):
-            kept = [name for name in kept if name != CHATS_FOLDER]
-            files = [name for name in files if not _belongs_to_runs(Path(where, name))]
-        folders[:] = sorted(kept)
-        yield from (Path(where, name) for name in sorted(files))
+            folders[:] = [name for name in folders if name != CHATS_FOLDER and not RUN_ID.match(name)]
+            files = [name for name in files if not _belongs_to_runs(where / name)]
+        yield from (where / name for name in files)
 
 
 def _belongs_to_runs(file: Path) -> bool:
