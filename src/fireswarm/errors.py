@@ -345,6 +345,12 @@ class ModelRejected(ModelError):
         self.status = status
 
 
+class PromptTooLong(ModelRejected):
+    """The provider rejected the request, since its prompt is longer than the model's context or a limit of bytes."""
+
+    code = "prompt_too_long"
+
+
 class DecisionInvalid(ModelError):
     """The model's answer is not a valid decision, even after the JSON fallback and one repair."""
 

@@ -307,3 +307,22 @@ def test_first_message_stays_the_same_when_a_run_goes_on(root: Path) -> None:
     first, second = (root / "sent.jsonl").read_text().splitlines()
     assert "Be brief." in first and "Branch: " in first
     assert first == second
+
+
+LOOK: dict[str, Any] = {"calls": [{"name": "list_files", "input": {}}]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason", "more"),
+    [([LOOK] * 3, "no_progress", ("--message", "answer now")), ([{"error": 401}], "model_rejected", ())],
+)
+def test_run_that_failed_prints_the_command_that_continues_it(
+    answers: list[Any], reason: str, more: tuple[str, ...], root: Path
+) -> None:
+    failed = agent(root, "run", TASK, *script(root, *answers, "Done."))
+    assert failed.code == 1 and f"error ({reason})" in failed.stderr
+    command = failed.stderr.splitlines()[-1].removeprefix("Continue it: ")
+    assert command == f"agent resume {run_folder(root).name}" + (' --message "..."' if more else "")
+    script(root, *answers[: -1 if "error" in answers[0] else None], "Done.")
+    again = agent(root, *command.split()[1:3], *more)
+    assert (again.code, "Done." in again.stdout) == (0, True), again.stderr

@@ -177,7 +177,7 @@ async def test_prompt_that_is_too_long_ends_the_run_with_the_setting_to_change(
         "openai": "This model's maximum context length is 8192 tokens. Please reduce the length of the messages.",
     }.get(provider.partition("-")[0], "prompt is too long: 204999 tokens > 200000 maximum")
     ran = await run(lab, bench, provider, Reply(status=400, message=message))
-    assert ran.conclusion.reason == "model_rejected"
+    assert ran.conclusion.reason == "prompt_too_long"
     assert "lower model.max_context_tokens" in ran.conclusion.answer
     assert len(lab.served.calls) == 1
 

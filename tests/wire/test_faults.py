@@ -35,7 +35,7 @@ from tests.support.wire_bodies import asks_natively, system_of, turns_of
 pytestmark = pytest.mark.anyio
 
 GOOD = Reply(decided(text="hello Ada"))
-RETRIES = 3
+RETRIES = 20
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "provider_responses"
 
 
@@ -95,7 +95,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),  # Vertex: see below
     "403": for_good(403),
     "404": for_good(404),
-    "413": for_good(413),
+    "413": Scenario((Reply(status=413),), 1, ConclusionStatus.FAILED, "prompt_too_long"),
     "retries exhausted": Scenario((Reply(status=503),), RETRIES + 1, ConclusionStatus.FAILED, "model_unavailable"),
 }
 

@@ -22,7 +22,7 @@ from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, LlmRequestMe
 from fireswarm.contracts.llm.decision import ModelDecision
 from fireswarm.contracts.ports import ChatModel, Clock, Recorder
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.errors import DecisionInvalid, ModelError, ModelPaused, ModelRejected, ModelUnavailable
+from fireswarm.errors import DecisionInvalid, ModelError, ModelPaused, ModelRejected, ModelUnavailable, PromptTooLong
 from fireswarm.llm.budget import Ledger, Meter, Spend
 from fireswarm.llm.calls import clean_response, decision_of, of_another_model
 from fireswarm.llm.codecs.json_text import Undecodable, repair_request
@@ -48,7 +48,7 @@ SAID_CHARS = 4_000
 BROKEN_SECONDS = 2.0
 """Time limit for storing the cost of a broken answer."""
 
-_NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|prompt is too long|exceeds the maximum|non-empty")
+_NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|exceeds the maximum|non-empty")
 """400 errors unrelated to the schema: a retry without the schema would not help."""
 
 
@@ -96,6 +96,8 @@ class Asking:
     said: str = ""
     schema: dict[str, Any] | None = None
     _received: dict[str, Any] = field(default_factory=dict)
+    _keep: Callable[[], tuple[Part, ...]] = tuple
+    _may_compact: bool = False
 
     async def compose(self, decision: int, keep: Callable[[], tuple[Part, ...]] = tuple) -> None:
         """Fit the prompt into its budget and record the allocation.
@@ -107,8 +109,11 @@ class Asking:
         if talk.tokens > limit * COUNT_FROM and talk.counted_by == "estimate":
             await self._count(decision)
         removed: tuple[str, ...] = ()
-        if talk.tokens > limit and talk.can_fold:
+        self._keep, self._may_compact = keep, talk.can_fold
+        compacted_before = self.recorder.has_begun(summary_step(decision, 0))  # also after the provider's refusal
+        if (talk.tokens > limit or compacted_before) and talk.can_fold:
             removed = await self._summarise(decision, keep)
+            self._may_compact = False
         announce(talk, client.settings, self.recorder, decision, removed)
 
     async def _summarise(self, decision: int, keep: Callable[[], tuple[Part, ...]]) -> tuple[str, ...]:
@@ -117,7 +122,10 @@ class Asking:
         limit = prompt_limit(settings)
         for attempt, may_call in enumerate((True, False)):
             request = summary_request(talk, limit, longest_answer(settings, limit), may_call=may_call)
-            summary = summary_of(await self._answer(summary_step(decision, attempt), decision, request))
+            try:
+                summary = summary_of(await self._answer(summary_step(decision, attempt), decision, request))
+            except PromptTooLong:
+                break
             if summary or not talk.tools:
                 break
         number, missing = talk.answers, () if summary else (NOT_GIVEN,)
@@ -147,8 +155,20 @@ class Asking:
         raise DecisionInvalid(f"{self.client.model.name} returned no valid decision: {fault}")
 
     async def ask_once(self, decision: int, step: str) -> ChatResponse:
-        """Request one answer without decoding, and add it to the conversation. Raises the provider's ModelError."""
-        answer = await self._answer(step, decision)
+        """Request one answer without decoding, and add it to the conversation.
+
+        If the provider says that the prompt is too long, the older messages are summarized once. Raises the provider's
+        ModelError.
+        """
+        try:
+            answer = await self._answer(step, decision)
+        except PromptTooLong:
+            if not self._may_compact:
+                raise
+            self._may_compact = False
+            removed = await self._summarise(decision, self._keep)
+            announce(self.conversation, self.client.settings, self.recorder, decision, removed)
+            answer = await self._answer(step, decision)
         self.said = ""  # also if the answer came from the journal, without a request
         self.conversation.add_answer(answer.text, answer.content, answer.calls)
         self.conversation.set_counts(answer.usage.prompt_tokens, answer.usage.output_tokens)
@@ -318,7 +338,9 @@ class Asking:
     def _can_do_without_schema(self, error: ModelRejected, native: bool) -> bool:
         """Return True if the model rejects structured output with 400: then the schema goes into the prompt."""
         mode = self.client.settings.structured_output_mode
-        about_it = error.status == 400 and not _NOT_ABOUT_SCHEMA.search(str(error))
+        about_it = (
+            error.status == 400 and not isinstance(error, PromptTooLong) and not _NOT_ABOUT_SCHEMA.search(str(error))
+        )
         return native and about_it and mode == "native_with_json_fallback"
 
     @property

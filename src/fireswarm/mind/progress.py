@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 
 from fireswarm.contracts.llm.chat import ToolCall
@@ -15,7 +16,21 @@ EMPTY_ANSWERS = 2
 SAME_CALLS = 3
 """The same call in this number of answers, with the same result and no change in between, ends the run."""
 
+_WAITING = re.compile(
+    r"(?i)(?<![\w./-])(?:sleep|usleep|wait|watch|poll)(?![\w./-])|--(?:wait|watch|follow)\b|[._]sleep\("
+)
+"""Words of a command line that waits, such as ``sleep 1; ./status`` or ``gh run watch``."""
+
 WARNING = "[Same call, same result as before. Repeating it will end the run; try something else.]"
+
+
+def waits(call: ToolCall) -> bool:
+    """Return True for a call that waits for something to change: it may be repeated with the same result."""
+    command = call.input.get("command")
+    by_name = not {"wait", "sleep", "poll", "watch"}.isdisjoint(call.name.lower().split("_"))
+    return (
+        by_name or bool(call.input.get("wait_seconds")) or (isinstance(command, str) and bool(_WAITING.search(command)))
+    )
 
 
 @dataclass(slots=True)
@@ -38,13 +53,17 @@ class Progress:
     _read_since: set[str] = field(default_factory=set)
     """Read-only calls since the first of these answers."""
 
-    def saw_call(self, decision: int, call: ToolCall, output: str, *, changes: bool) -> str:
+    def saw_call(self, decision: int, call: ToolCall, output: str, *, changes: bool, waited: bool = False) -> str:
         """Record a call of a tool; returns a warning for the model before the last repetition, or "".
 
         A call that occurs several times in one answer counts once. A call that *changes* something resets the counts
-        of all others. Raises NoProgress for the third repetition.
+        of all others; one that *waited* for something also its own. Raises NoProgress for the third repetition.
         """
         self.idle = self._cut = 0
+        if waited:  # things change by themselves meanwhile
+            self._reads.clear()
+            self._change, self._changes = "", 0
+            return ""
         if decision != self._decision:
             self._decision, self._in_decision = decision, set()
         seen = canonical_json([call.name, call.input, output])

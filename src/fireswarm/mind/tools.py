@@ -16,6 +16,7 @@ from fireswarm.mind.calls.results import Step, fault
 from fireswarm.mind.handlers import skills, small_tools
 from fireswarm.mind.handlers.given_tools import given_tool
 from fireswarm.mind.handlers.run_command import run_command
+from fireswarm.mind.progress import waits
 from fireswarm.mind.tool_run import RunTool, ToolRun
 
 
@@ -72,7 +73,8 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
         events.record_step(run.recorder, run.decision, run.skill, this, result)
     # The folder is part of the key: `cd ..` prints nothing, but has a different effect each time.
     output = f"{run.place.cwd}\n{text}"
-    warning = run.progress.saw_call(run.decision, asked, output, changes=result.changes)
+    waited = waits(asked) and result.status is not StepStatus.REFUSED
+    warning = run.progress.saw_call(run.decision, asked, output, changes=result.changes, waited=waited)
     failed = result.status is not StepStatus.OK
     is_output = failed or asked.name in (specs.RUN_COMMAND, specs.COMMAND_OUTPUT, specs.STOP_COMMAND)
     shown = run.outputs.show_ends(step, text, parts) if is_output else run.outputs.show(step, text)

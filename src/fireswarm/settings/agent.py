@@ -105,7 +105,9 @@ class RuntimeSettings(SettingsSection):
     shell_windows: str = Field(default="pwsh", description="shell for commands on Windows")
     timeout_seconds: float = Field(default=120.0, gt=0, description="time limit of one command or skill")
     max_turns: int = Field(default=40, ge=1, le=1_000, description="maximum number of model decisions in a run")
-    max_llm_retries: int = Field(default=3, ge=0, le=20, description="retries of a model call after a transient error")
+    max_llm_retries: int = Field(
+        default=20, ge=0, le=50, description="retries of a model call after a transient error; 20 last some minutes"
+    )
     retry_base_delay_seconds: float = Field(default=1.0, ge=0, description="upper bound of the first pause")
     retry_max_delay_seconds: float = Field(
         default=60.0,

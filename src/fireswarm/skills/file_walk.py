@@ -33,9 +33,9 @@ def walk_folders(
 ) -> Iterator[tuple[Path, list[str], list[str]]]:
     """Yield each folder from *start* down with its folders and files, in order; the caller may remove folders.
 
-    Links are not followed. *skips* is true for names of folders to pass over. The rules from *top* down are obeyed; that
-    is *start* or above. *left_out* gets each file and folder that they name, relative to *top*; a folder has a slash
-    at its end. Without *left_out*, no rules are obeyed.
+    Links are not followed. *skips* is true for names of folders to pass over. The rules from *top* down are obeyed, and
+    *top* is *start* or above. *left_out* gets each file and folder that they name, relative to *top*; a folder ends
+    with a slash. Without *left_out*, no rules are obeyed.
     """
     rules: dict[Path, Rules] = {}
     for where, folders, files in os.walk(start, onerror=unreadable):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fireswarm.errors import ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.faults import MAX_RETRY_AFTER_SECONDS, from_status, retry_after
 from fireswarm.llm.retry import RetryPolicy
+from fireswarm.settings.agent import RuntimeSettings
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529, 599])
@@ -98,3 +99,11 @@ def test_jitter_is_full_when_the_provider_requests_no_pause() -> None:
         pauses = [policy.pause(1, ModelUnavailable("x", retry_after=asked), chance) or 0.0 for _ in range(400)]
         assert min(pauses) < 0.4
         assert max(pauses) > 7.6
+
+
+def test_an_outage_is_retried_for_minutes_with_the_default_settings() -> None:
+    runtime, chance = RuntimeSettings(), random.Random(7)
+    policy = RetryPolicy(runtime.max_llm_retries, runtime.retry_base_delay_seconds, runtime.retry_max_delay_seconds)
+    pauses = [policy.pause(attempt, ModelUnavailable("x"), chance) for attempt in range(1, 40)]
+    assert 120 < sum(pause or 0.0 for pause in pauses) < 600 and pauses[-1] is None
+    assert policy.pause(1, ModelUnavailable("x", retry_after=59.0), chance) is not None

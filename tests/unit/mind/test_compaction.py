@@ -295,3 +295,50 @@ async def test_run_killed_at_any_write_makes_each_summary_once(tmp_path: Path) -
         assert len(worker.requests) <= len(worker.answers) + made + 1, number
         log = (agent.bench.cwd / "log").read_text().split()
         assert len(log) == len(set(log)), number
+
+
+TOO_LONG = (
+    (400, "prompt is too long: 201000 tokens > 200000 maximum"),
+    (400, "input length and `max_tokens` exceed context limit: 198000 + 8192 > 200000"),
+    (413, "Request exceeds the maximum size"),
+    (400, "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576)."),
+    (400, "Unable to submit request because the input token count is 1100000 but the model supports up to 1048576."),
+    (400, "This model's maximum context length is 128000 tokens."),
+    (400, "Input is too long for requested model."),
+)
+
+
+class Refusing(Worker):
+    """A model whose provider refuses a prompt of more than *most* messages, whatever the settings say."""
+
+    def __init__(self, *answers: Any, most: int, refusal: tuple[int, str], also_summary: bool = False) -> None:
+        super().__init__(*answers)
+        self.most, self.refusal, self.also_summary = most, refusal, also_summary
+        self.refused = 0
+
+    def __call__(self, request: ChatRequest) -> Any:
+        if self.also_summary if request.for_summary else len(request.messages) > self.most:
+            self.refused += 1
+            return {"error": self.refusal[0], "message": self.refusal[1]}
+        return super().__call__(request)
+
+
+@pytest.mark.parametrize("also_summary", [False, True])
+@pytest.mark.parametrize("refusal", TOO_LONG)
+async def test_a_prompt_that_the_provider_finds_too_long_is_summarized_once_and_the_run_goes_on(
+    bench: Bench, refusal: tuple[int, str], also_summary: bool
+) -> None:
+    steps = [calls(bash(f"echo {number}")) for number in range(6)]
+    model = Refusing(*steps, "Done.", most=8, refusal=refusal, also_summary=also_summary)
+    ran = await run(bench, model)
+    assert (ran.conclusion.status, ran.conclusion.answer) == (ConclusionStatus.FINISHED, "Done."), ran.conclusion
+    assert model.refused == 1 + also_summary
+    last = model.requests[-1].messages
+    assert len(last) <= 8 and ("Some files were read." in str(last)) is not also_summary
+
+
+async def test_a_prompt_that_stays_too_long_ends_the_run(bench: Bench) -> None:
+    model = Refusing(*[calls(bash(f"echo {number}")) for number in range(6)], "Done.", most=2, refusal=TOO_LONG[0])
+    ran = await run(bench, model)
+    assert (ran.conclusion.status, ran.conclusion.reason) == (ConclusionStatus.FAILED, "prompt_too_long")
+    assert "lower model.max_context_tokens" in ran.conclusion.answer

@@ -125,3 +125,28 @@ async def test_same_delegation_ends_the_run_the_third_time_in_a_row(bench: Bench
         expert = Expert(*answers(*loop), "Done.")
         ran = await run(bench, expert, roles=("scout",), children=children)
         assert is_stuck(ran) == stuck
+
+
+@pytest.mark.parametrize(
+    "poll",
+    [
+        bash("sleep 0.01; echo pending"),
+        bash("for i in 1 2; do sleep 0; done; cat state || true"),
+        bash("echo gh run watch >/dev/null"),
+    ],
+)
+async def test_equal_polls_are_no_reason_to_end_a_run(bench: Bench, poll: tuple[str, Any]) -> None:
+    expert = Expert(*answers(*[poll] * 6), "Done.")
+    assert (await run(bench, expert)).conclusion.answer == "Done."
+    assert not any(warned(expert))
+    expert = Expert(*answers(*[poll, READ] * 4), "Done.")
+    assert (await run(bench, expert)).conclusion.answer == "Done."
+
+
+async def test_a_command_that_only_names_such_a_word_does_not_wait(bench: Bench) -> None:
+    assert is_stuck(await run(bench, Expert(*answers(*[bash("cat watch.py sleep/x")] * 6), "Done.")))
+
+
+async def test_equal_polls_that_are_refused_are_no_progress(bench: Bench) -> None:
+    bench.set(permissions={"deny": ["Bash(sleep:*)"]})
+    assert is_stuck(await run(bench, Expert(*answers(*[bash("sleep 1")] * 6), "Done.")))

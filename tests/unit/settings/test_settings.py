@@ -38,7 +38,7 @@ runtime:
   shell_windows: pwsh
   timeout_seconds: 120
   max_turns: 8
-  max_llm_retries: 3
+  max_llm_retries: 20
   retry_base_delay_seconds: 1.0
   retry_max_delay_seconds: 8.0
   on_step_failure: retry_once_then_fallback_then_abort

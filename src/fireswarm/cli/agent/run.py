@@ -52,6 +52,12 @@ WAITING = 3
 """Exit code of a run that can be resumed later: it needs an answer, or its provider requests a pause."""
 
 
+NEEDS_MESSAGE = frozenset(
+    {"no_progress", "max_turns_exceeded", "decision_invalid", "step_failed", "result_invalid", "stopped_before"}
+)
+"""Reasons of ends that a run would reach again without a person's message."""
+
+
 def task_of(
     task: str, skill: str | None, context: Sequence[str] | None, *, dry_run: bool, yes: bool = False
 ) -> AgentTask:
@@ -162,7 +168,8 @@ def chat(
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
 
     def say(conclusion: Conclusion, log: RunLog) -> int:
-        _say(conclusion, log, shown=conclusion.status is ConclusionStatus.FINISHED)  # it was printed as an answer
+        shown = conclusion.status is ConclusionStatus.FINISHED  # it was printed as an answer
+        _say(conclusion, log, shown=shown, in_chat=True)
         return _exit_code(conclusion)
 
     def tell(answer: str) -> None:
@@ -213,23 +220,24 @@ def _screen(settings: AgentSettings, *, events: bool = False) -> Screen:
     return Screen(Watching(printer.event, words, ask))
 
 
-def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
-    """Print a conclusion: error, questions or answer, then files and the run's id."""
+def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False, in_chat: bool = False) -> None:
+    """Print a conclusion: error, questions or answer, then files and the run's id.
+
+    After a run that can be continued, print the command for that, except *in_chat*, where the next message does it.
+    """
     from fireswarm.cli.shared.console import make_console
 
-    console = make_console()
-    if conclusion.status is ConclusionStatus.FAILED:
-        sys.stderr.write(f"error ({conclusion.reason}): {conclusion.answer}\n")
-    elif conclusion.status is ConclusionStatus.BLOCKED:
-        sys.stderr.write(f"blocked ({conclusion.reason}): {conclusion.answer}\n")
-        sys.stderr.write(f"Continue after that with `agent resume {log.run_id}`.\n")
+    console, errors = make_console(), make_console(stderr=True)
+    if conclusion.failed:
+        word = "blocked" if conclusion.status is ConclusionStatus.BLOCKED else "error"
+        errors.prose(f"{word} ({conclusion.reason}): {conclusion.answer}")
     elif conclusion.status is ConclusionStatus.WAITING:
         say_waiting(conclusion, log.run_id, console)
     elif conclusion.answer and not shown:
         from fireswarm.cli.watch.answer import print_answer
 
         print_answer(conclusion.answer, console)
-    further = console if sys.stdout.isatty() else make_console(stderr=True)  # a pipe gets only the answer
+    further = console if sys.stdout.isatty() else errors  # a pipe gets only the answer
     for output in conclusion.outputs:
         for artifact in output.artifacts:
             if artifact.uri:
@@ -237,6 +245,15 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False) -> None:
     for note in left_out_notes(conclusion):
         further.print(note, markup=False, style="yellow")
     further.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
+    if conclusion.failed and not in_chat:
+        when = "after that" if conclusion.status is ConclusionStatus.BLOCKED else "it"
+        errors.print(f"Continue {when}: {_resume_command(conclusion, log.run_id)}", soft_wrap=True)
+
+
+def _resume_command(conclusion: Conclusion, run_id: str) -> str:
+    """Return the command that continues a run: one that would end again in the same way needs a message."""
+    said = ' --message "..."' if conclusion.reason in NEEDS_MESSAGE else ""
+    return f"agent resume {run_id}{said}"
 
 
 def _place_of(uri: str) -> str:

@@ -11,14 +11,22 @@ from email.utils import parsedate_to_datetime
 from fireswarm.contracts.base import as_utc
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.llm.chat import TokenUsage
-from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable
+from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable, PromptTooLong
 
 TRANSIENT = frozenset({408, 409, 429, 529})
 """Statuses that may succeed on a retry, in addition to all 5xx."""
 
 _TOO_LONG = re.compile(
-    r"(?i)prompt is too long|context.?(?:length|window)|maximum context|input token count|too many tokens"
+    r"(?i)(?:prompt|input|request) (?:is|was) too (?:long|large)|context.?(?:length|window|limit)|maximum context"
+    r"|input token count|too many (?:input )?tokens|maximum (?:number of tokens|prompt length)"
+    r"|payload size exceeds|exceeds? the (?:maximum|model'?s?) (?:size|context|number of tokens)"
 )
+"""What providers say of a prompt that is too long.
+
+Anthropic: "prompt is too long: 201000 tokens > 200000 maximum", "input length and `max_tokens` exceed context limit".
+Gemini: "The input token count (1048577) exceeds the maximum number of tokens allowed", "The request payload size
+exceeds the limit". OpenAI: "This model's maximum context length is ...". Bedrock: "Input is too long for the model".
+"""
 
 MAX_RETRY_AFTER_SECONDS = 7 * 86_400.0
 """Maximum delay that is accepted from a provider.
@@ -61,12 +69,13 @@ def from_status(
         402: "the account cannot be billed: check it with the provider",
         403: "the API key has no access to this model",
         404: "no such model or address: check model.name and base_url",
-        413: "the request is too large: lower model.max_context_tokens",
         **(advice or {}),
     }
     hint = hints.get(status, "the request was rejected; repeating it will not help")
-    if status in (400, 413) and _TOO_LONG.search(message):
-        hint = "the prompt is too long for the model: lower model.max_context_tokens"
+    if status == 413 or (status in (400, 422) and _TOO_LONG.search(message)):
+        return PromptTooLong(
+            f"{said} (the prompt is too long for the model: lower model.max_context_tokens)", status=status
+        )
     return ModelRejected(f"{said} ({hint})", status=status)
 
 
