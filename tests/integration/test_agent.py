@@ -25,6 +25,14 @@ def test_a_dry_run_needs_no_key_and_calls_nothing(root: Path) -> None:
     done = agent(root, "run", "list the Markdown files here and draft a report", "--dry-run", "true")
     assert done.code == 0, done.stderr
     assert events(root)[-1].payload["mode"] == "dry_run"
+    for said in (
+        "model: anthropic claude",
+        "  - csv-forecast (",
+        "read_file",
+        "no limit of tokens",
+        "size: about ",
+    ):
+        assert said in done.stdout, said
     assert "llm_request_sent" not in done.stderr
 
 

@@ -326,3 +326,45 @@ def test_run_that_failed_prints_the_command_that_continues_it(
     script(root, *answers[: -1 if "error" in answers[0] else None], "Done.")
     again = agent(root, *command.split()[1:3], *more)
     assert (again.code, "Done." in again.stdout) == (0, True), again.stderr
+
+
+def test_always_holds_in_a_resumed_run(root: Path) -> None:
+    command = calls(("run_command", {"command": "date +%s%N >> log"}))
+    assert agent(root, "run", TASK, *script(root, command, command, ASKING[0], command, "Done.")).code == 3
+    assert agent(root, "resume", "latest", "--resume-answer", "approval=always").code == 3, "it waits for the name"
+    again = agent(root, "resume", "latest", "--resume-answer", "who=Ada")
+    assert (again.code, len((root / "log").read_text().splitlines())) == (0, 3), again.stdout
+
+
+@pytest.mark.parametrize(("said", "told"), [("n use docs/", "use docs/"), ("n", "Do not try it again in another form")])
+def test_words_of_a_denial_are_the_message(said: str, told: str, root: Path) -> None:
+    assert agent(root, "run", TASK, *script(root, *WORKING[1:])).code == 3
+    assert agent(root, "resume", "latest", "--resume-answer", f"approval={said}").code == 0
+    steps = (root / "runs").glob("*/steps.jsonl")
+    [denied] = [line for path in steps for line in path.read_text().splitlines() if '"denied:' in line]
+    assert told in denied and ("in another form" in denied) == (said == "n")
+
+
+# ── piped input ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("task", "said"), [("why?", "why?\\n\\n# Standard input\\nline 1\\nline 2"), ("-", "line 1"), ("", "line 1")]
+)
+def test_piped_input_is_a_part_of_the_task(task: str, said: str, root: Path) -> None:
+    ran = agent(root, "run", *([task] if task else []), *script(root, "Done."), typed="line 1\nline 2\n")
+    assert (ran.code, "standard input: 14 bytes are part of the task" in ran.stderr) == (0, True), ran.stderr
+    assert f'"task": "{said}' in (run_folder(root) / "task.json").read_text()
+
+
+def test_long_piped_input_is_cut_and_says_so(root: Path) -> None:
+    typed = "first\n" + "x" * 99 + "\n" * 1 + ("y" * 99 + "\n") * 5_000 + "last\n"
+    ran = agent(root, "run", "why?", *script(root, "Done."), typed=typed)
+    assert "the first and the last of them" in ran.stderr
+    task = json.loads((run_folder(root) / "task.json").read_text())["task"]
+    assert "first\n" in task and task.endswith("last\n") and "bytes omitted" in task and len(task) < 210_000
+
+
+def test_empty_task_without_input_is_refused(root: Path) -> None:
+    refused = agent(root, "run", *script(root, "Done."))
+    assert (refused.code, "the task is empty" in refused.stderr) == (1, True)

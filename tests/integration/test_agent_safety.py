@@ -97,7 +97,7 @@ STUBBORN = "trap '' TERM; "
 NAP = f"60.{os.getpid()}"
 """An argument that tells the processes of this test from all others, whatever their ids are in a namespace."""
 
-LONG = f"(sleep {NAP} & setsid sleep {NAP} &); echo $$ > ready; sleep {NAP}; sleep {NAP}"
+LONG = f"(sleep {NAP} & setsid sleep {NAP} &); echo got so far; echo $$ > ready; sleep {NAP}; sleep {NAP}"
 
 
 @contextlib.contextmanager
@@ -137,10 +137,13 @@ def test_signal_stops_a_run_gracefully(number: signal.Signals, root: Path) -> No
         process.send_signal(number)
         _, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130, stderr
-    last = events(root)[-3:]
-    assert [event.event_type.value for event in last] == ["signal_received", "graceful_shutdown_started", "run_failed"]
+    last = events(root)[-4:]
+    kinds = ["signal_received", "graceful_shutdown_started", "skill_step_executed", "run_failed"]
+    assert [event.event_type.value for event in last] == kinds
     assert last[0].payload["signal"] == number.name
-    assert last[2].payload["reason"] == "interrupted"
+    assert (last[2].payload["status"], last[2].payload["stdout_summary"]) == ("interrupted", "got so far\n")
+    assert last[3].payload["reason"] == "interrupted"
+    assert stderr.splitlines()[-1] == f"Continue it: agent resume {last[0].run_id}"
     assert f"error (interrupted): stopped by {number.name}" in stderr
     assert "Traceback" not in stderr
     assert left_running() == []

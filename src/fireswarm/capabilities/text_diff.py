@@ -10,19 +10,25 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from typing import NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
-MAX_CELLS = 400_000_000
+MAX_CELLS = 25_000_000
 """Two passages are compared if the product of their lengths is at most this; larger ones replace each other whole.
 
-The comparison needs a bit of memory for each cell, 50 MB.
+The comparison takes some tenths of a second, and a bit of memory for each cell.
 """
+
+MAX_ANCHORED = 500_000
+"""Longer passages are not searched for common lines."""
 
 MAX_LINE_CHARS = 500
 """Longer lines are shown around their changes."""
+
+MAX_COMPARED_CHARS = 500_000
+"""A longer changed passage of a line is shown whole."""
 
 CONTEXT_LINES = 3
 CONTEXT_CHARS = 60
@@ -69,13 +75,18 @@ def cut_diff(diff: str, limit: int, rest: str) -> str:
 
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
-    """Return the changed passages in order. Elements that occur once in both sequences are matched first."""
+    """Return the changed passages in order.
+
+    In sequences that are too long to be compared whole, elements that occur once in both are matched first.
+    """
     start = _common_start(old, new)
     same_end = _common_start(old[start:][::-1], new[start:][::-1])
     end = (len(old) - same_end, len(new) - same_end)
+    sizes = (end[0] - start, end[1] - start)
+    anchors = _anchors(old, new, start, end) if sizes[0] * sizes[1] > MAX_CELLS and sum(sizes) <= MAX_ANCHORED else ()
     found: list[Change] = []
     last = (start, start)
-    for place in [*_anchors(old, new, start, end), end]:
+    for place in [*anchors, end]:
         for change in _compare(Change(last[0], place[0], last[1], place[1]), old, new):
             if found and (found[-1].old_end, found[-1].new_end) == (change.old, change.new):
                 change = Change(found[-1].old, change.old_end, found.pop().new, change.new_end)
@@ -85,8 +96,15 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
 
 
 def _common_start(old: Sequence[str], new: Sequence[str]) -> int:
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(old), len(new)))
+    """Return the length of the common beginning, by halving: slices are compared at the speed of memory."""
+    same, end = 0, min(len(old), len(new))
+    while same < end:
+        middle = (same + end + 1) // 2
+        if old[same:middle] == new[same:middle]:
+            same = middle
+        else:
+            end = middle - 1
+    return same
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], start: int, end: tuple[int, int]) -> list[tuple[int, int]]:
@@ -154,10 +172,12 @@ def _shown_hunk(hunk: list[Change], old: list[str], new: list[str]) -> Iterator[
     at = first
     for change in hunk:
         yield from _context_lines(old[at : change.old])
-        pairs = [*zip_longest(old[change.old : change.old_end], new[change.new : change.new_end])]
-        shown = [_around_changes(*pair) for pair in pairs]
-        yield from (line for one, _ in shown if one is not None for line in _sign_line("-", one))
-        yield from (line for _, other in shown if other is not None for line in _sign_line("+", other))
+        one, other = old[change.old : change.old_end], new[change.new : change.new_end]
+        for number, pair in enumerate(zip(one, other, strict=False)):
+            if max(map(len, pair)) > MAX_LINE_CHARS:
+                one[number], other[number] = _around_changes(*pair)
+        yield from _sign_lines("-", one)
+        yield from _sign_lines("+", other)
         at = change.old_end
     yield from _context_lines(old[at:last])
 
@@ -167,29 +187,36 @@ def _range(start: int, end: int) -> str:
     return str(start + 1) if length == 1 else f"{start + bool(length)},{length}"
 
 
-def _context_lines(lines: Sequence[str]) -> Iterator[str]:
+def _context_lines(lines: Sequence[str]) -> list[str]:
+    shown: list[str] = []
     for line in lines:
         text = line.removesuffix("\n")
         if len(text) > MAX_LINE_CHARS:
             line = f"{text[:MAX_LINE_CHARS]}{_left_out(len(text) - MAX_LINE_CHARS)}{line[len(text) :]}"
-        yield from _sign_line(" ", line)
+        shown.append(line)
+    return _sign_lines(" ", shown)
 
 
-def _sign_line(sign: str, line: str) -> list[str]:
-    text = f"{sign}{line.removesuffix(chr(10))}"
-    return [text] if line.endswith("\n") else [text, NO_NEWLINE]
+def _sign_lines(sign: str, lines: Sequence[str]) -> list[str]:
+    """Return lines with their sign; only the last line of a file may have no end."""
+    signed = [f"{sign}{line[:-1]}" for line in lines]
+    if lines and not lines[-1].endswith("\n"):
+        signed[-1:] = [f"{sign}{lines[-1]}", NO_NEWLINE]
+    return signed
 
 
-def _around_changes(old: str | None, new: str | None) -> tuple[str | None, str | None]:
-    """Return a changed line as it is removed and added; of long lines, only the passages around the changes."""
-    if old is None or new is None or max(len(old), len(new)) <= MAX_LINE_CHARS:
-        return old, new
-    words = [_WORD.findall(line) for line in (old, new)]
-    starts = [[*accumulate(map(len, each), initial=0)] for each in words]
-    changes = [
-        Change(starts[0][each.old], starts[0][each.old_end], starts[1][each.new], starts[1][each.new_end])
-        for each in _changes(*words)
-    ]
+def _around_changes(old: str, new: str) -> tuple[str, str]:
+    """Return the passages around the changes of a long line, as it is removed and added."""
+    start = _common_start(old, new)
+    same_end = _common_start(old[start:][::-1], new[start:][::-1])
+    changes = [Change(start, len(old) - same_end, start, len(new) - same_end)]
+    if max(changes[0].old_end, changes[0].new_end) - start <= MAX_COMPARED_CHARS:
+        words = [_WORD.findall(line[start : len(line) - same_end]) for line in (old, new)]
+        starts = [[*accumulate(map(len, each), initial=start)] for each in words]
+        changes = [
+            Change(starts[0][each.old], starts[0][each.old_end], starts[1][each.new], starts[1][each.new_end])
+            for each in _changes(*words)
+        ]
     groups = [*_hunks(changes, CONTEXT_CHARS)]
     return (
         _passages(old, [(group[0].old, group[-1].old_end) for group in groups]),

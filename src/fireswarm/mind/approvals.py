@@ -83,8 +83,10 @@ class Approvals:
             call = replace(call, diff=await preview())
         if reason := reason_too_long(call, self.redact.clean):
             return reason
-        refused = refusal_reason(await self._decision(step.question, call, because))
-        return refused and await self._record_denial(step, f"{refused}. Do not try it again in another form.")
+        answers = await self._decision(step.question, call, because)
+        refused = refusal_reason(answers)
+        advice = "" if str(answers.get(REASON) or "").strip() else ". Do not try it again in another form."
+        return refused and await self._record_denial(step, f"{refused}{advice}")
 
     async def recall_denial(self, step: Step) -> str:
         """Return why a person denied a call at an earlier start of the run."""
@@ -119,8 +121,18 @@ class Approvals:
             self.decided[place] = answers
             return dict(answers)
 
+        async def remember() -> dict[str, Any]:
+            return {APPROVAL: ALWAYS}
+
+        always = f"{ALWAYS}:{_digest(call.rule)}"
         async with self.one_question:
-            return await self.recorder.step(f"{APPROVE}:{step}/{place.rpartition('/')[2]}", decide, idempotent=True)
+            if self.recorder.has_begun(always):  # at an earlier start of the run
+                return await self.recorder.step(always, remember, idempotent=True)
+            name = f"{APPROVE}:{step}/{place.rpartition('/')[2]}"
+            given = await self.recorder.step(name, decide, idempotent=True)
+            if given.get(APPROVAL) == ALWAYS:
+                await self.recorder.step(always, remember, idempotent=True)
+            return given
 
 
 def shown_text(call: gate.Call) -> str:

@@ -34,6 +34,7 @@ from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit
 from fireswarm.mind import events, tools
 from fireswarm.mind.approvals import NeedsAnswer
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
+from fireswarm.mind.calls.dry_run import describe_first_request
 from fireswarm.mind.calls.texts import (
     CUT_SHORT,
     FAILED,
@@ -162,7 +163,7 @@ class Run:
         state, asking = self.state, self.asking
         if self.assignment.dry_run:
             announce(self.transcript, self.mind.settings.model, self.recorder, 1)
-            text = "the prompt was composed; no model was called and no tool was run"
+            text = describe_first_request(self.mind.settings, state.briefing.candidates, self.transcript)
             return self._end(ConclusionStatus.DRY_RUN, text, reason="dry_run")
         self.unanswered = True
         self._check_stopped(FAILED)

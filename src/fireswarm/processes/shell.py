@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.output import CANNOT_START, OutputTail
+from fireswarm.processes.output import CANNOT_START, KILLED, OutputTail
 from fireswarm.processes.run import CannotStart, Confined, Program
 
 KILL_AFTER_SECONDS = 2.0
@@ -62,10 +62,17 @@ class Shell:
         argv = (windows, "-NoProfile", "-Command") if windowed else (linux, "-lc")
         return cls(argv, max_output_bytes, environment, limits)
 
-    async def run(self, command: str, cwd: Path, timeout_seconds: float, view: View | None = None) -> Ran:
+    async def run(
+        self,
+        command: str,
+        cwd: Path,
+        timeout_seconds: float,
+        view: View | None = None,
+        interrupted: Callable[[Ran], None] | None = None,
+    ) -> Ran:
         """Run *command* in *cwd*, confined to *view* if given.
 
-        After the timeout, or on cancellation, kill its process tree.
+        After the timeout, or on cancellation, kill its process tree; *interrupted* gets what it has printed.
 
         Raises SandboxRefused if the view cannot be enforced.
         """
@@ -77,7 +84,12 @@ class Shell:
             started = Confined.start(self.program(line, cwd), view, self.limits, out, err)
         except CannotStart as error:
             return Ran(CANNOT_START, "", str(error))
-        ended = await started.finish(timeout_seconds, grace=KILL_AFTER_SECONDS)
+        try:
+            ended = await started.finish(timeout_seconds, grace=KILL_AFTER_SECONDS)
+        except BaseException:  # cancellation: it is raised again
+            if interrupted is not None:
+                interrupted(_with_folder(Ran(KILLED, out.text(), err.text())))
+            raise
         reason = "" if ended.timed_out else ended.reason
         return _with_folder(Ran(ended.code, out.text(), err.text(), ended.timed_out, reason))
 

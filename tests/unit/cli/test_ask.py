@@ -10,7 +10,7 @@ import pytest
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.swarm.answer import fit_choices
 from fireswarm.contracts.skills.permissions import Approval
-from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.skill import Question, choice_of
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,14 @@ def question(*options: str) -> Question:
 @pytest.mark.parametrize(
     ("options", "lines", "answer"),
     [
-        (("Bern", "Rome"), ["Berlin", "Rom", "Rome"], "Rome"),
+        (("Bern", "Rome"), ["Berlin", "Rome"], "Rome"),
+        (("Bern", "Rome"), ["2"], "Rome"),
+        (("Bern", "Rome"), ["3", "0", "1"], "Bern"),
+        (("Bern", "Rome"), ["Rom"], "Rome"),
+        (("keep it", "delete it"), ["it", "delete"], "delete it"),
+        (("the red one", "the blue one"), ["RED"], "the red one"),
+        (("10", "20"), ["2", None], None),
+        (("10", "1"), ["1"], "1"),
         (("Bern", "Rome"), ["bern"], "Bern"),
         (("a", "A"), ["a"], "a"),
         (("Bern", "Rome"), ["Berlin", None], None),
@@ -48,7 +55,7 @@ async def test_options_are_shown_with_each_prompt(capsys: pytest.CaptureFixture[
         return next(typed)
 
     await ask_by(read, question("Bern", "Rome"))
-    assert capsys.readouterr().err.count("one of: Bern, Rome") == 2
+    assert capsys.readouterr().err.count("  1  Bern\n  2  Rome\n") == 2
 
 
 @pytest.mark.parametrize(
@@ -88,3 +95,11 @@ async def test_a_change_that_is_cut_is_shown_whole_before_the_decision(
 
     assert await ask_by(read, asked) == "yes"
     assert "+the last line" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"), [("1", "Bern"), ("rome", "Rome"), ("neither, Oslo", "neither, Oslo"), ("Be", "Be")]
+)
+def test_question_with_suggestions_takes_other_words(said: str, answer: str) -> None:
+    suggesting = Question(name="city", description="Which city?", allowed={"examples": ["Bern", "Rome"]})
+    assert (choice_of(suggesting, said), suggesting.choices) == (answer, ())

@@ -14,9 +14,11 @@ from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.text_diff import cut_diff, text_diff
+from fireswarm.capabilities.workspace.look_alikes import describe_look_alikes
 from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.reading import MAX_FILE_BYTES, FilePath, reading_tools
 from fireswarm.capabilities.workspace.shown_text import count_hidden, find_passage, lines_of, replace_passage
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.text_page import MAX_LINE_CHARS
 from fireswarm.errors import InvalidInput
@@ -68,9 +70,14 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
     def write_file(path: FilePath, content: Content) -> str:
         """Creates or replaces a text file, and creates its folders. To change a part of it, use edit_file."""
         place, target = locate(path, new=True)
-        place.write(target, _encode(content))
-        lines = len(lines_of(content))
-        return f"wrote {_shown_name(place, target, root)}: {lines:,} line{'' if lines == 1 else 's'}"
+        before, after = place.read(target, MAX_FILE_BYTES) if target.exists() else None, _encode(content)
+        place.write(target, after)
+        wrote = f"wrote {_shown_name(place, target, root)}: {count_noun(len(lines_of(content)), 'line')}"
+        if before is None or before == after:
+            return wrote
+        held = count_noun(len(lines_of(before.decode("utf-8", "replace"))), "line")
+        diff = cut_diff(_diff(place.name_of(target), before, content), MAX_SHOWN_DIFF_CHARS, "the rest is not kept")
+        return f"{wrote}, in place of {held} ({len(before):,} bytes) that the file had\n{diff}"
 
     def edit_file(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
         """Replaces a passage of a text file. The passage must occur exactly once, unless replace_all is true."""
@@ -89,10 +96,9 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
 
     def preview_write(path: FilePath, content: Content) -> str:
         place, target = locate(path, new=True)
-        after, before = _encode(content), place.read(target, MAX_FILE_BYTES) if target.exists() else None
-        with contextlib.suppress(UnicodeDecodeError):
-            return text_diff(place.name_of(target), None if before is None else before.decode(), content)
-        return text_diff(place.name_of(target), before, after)
+        _encode(content)
+        before = place.read(target, MAX_FILE_BYTES) if target.exists() else None
+        return _diff(place.name_of(target), before, content)
 
     def preview_edit(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
         place, target = locate(path)
@@ -106,6 +112,13 @@ def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = T
         replace(tool(writes=True, preview=preview_edit, idempotent=False)(edit_file), spec_name="Edit"),
     )
     return {each.name: replace(each, outputs_only=outputs_only) for each in made}
+
+
+def _diff(name: str, before: bytes | None, content: str) -> str:
+    """Return the change of a file's content to a text."""
+    with contextlib.suppress(UnicodeDecodeError):
+        return text_diff(name, None if before is None else before.decode(), content)
+    return text_diff(name, before, _encode(content))
 
 
 def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool = False) -> str:
@@ -122,6 +135,8 @@ def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool =
         )
     if spans:
         return replace_passage(text, spans, new_text)
+    if alike := describe_look_alikes(text, old_text):
+        raise InvalidInput(f"old_text was not found: {alike}. Copy these characters, or leave them out of old_text.")
     near = _nearest(text, old_text)
     raise InvalidInput("old_text was not found" + (f".\nThe nearest passage is:\n{near}" if near else ""))
 

@@ -93,7 +93,7 @@ def say_waiting(conclusion: Conclusion, run_id: str, console: CleanConsole) -> N
         return
     for question in conclusion.questions:
         console.prose(f"needs {question.name}: {question.description}")
-        if question.choices:
+        if question.options:
             console.prose(f"  one of: {question.shown_choices}")
     answers = " ".join(f"{OPTION} {question.name}=..." for question in conclusion.questions)
     console.print(f"Answer it: agent resume {run_id} {answers}", markup=False, soft_wrap=True)

@@ -81,7 +81,10 @@ def options(
 
 @app.command()
 def run(
-    task: Annotated[str, typer.Argument(help="The task, in words.", show_default=False)],
+    task: Annotated[
+        str,
+        typer.Argument(help="The task, in words. Piped input is added to it; `-` is that alone.", show_default=False),
+    ] = "",
     config_file: ConfigFile = None,
     skills_dir: SkillsDir = None,
     skill: Annotated[str | None, typer.Option("--skill", help="Use this skill.")] = None,
@@ -108,22 +111,23 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run one task."""
-    if not task.strip():
-        raise InvalidInput("the task is empty: describe it in words")
     with without_collector():
         from fireswarm.cli.agent import run
 
     from fireswarm.cli.agent.model_of_run import ModelOptions
+    from fireswarm.cli.agent.standard_input import task_with_input
 
     options = ModelOptions(provider, model, script)
     load = _loader(config_file, profile, stream, max_turns, debug_llm)
     if go_on:
         settings = options.settings_for(_folder_of_run("latest", config_file), load)
+        task = task_with_input(task, settings.model)
         code = run.go_on(
             settings, "latest", skills_dir or (), as_json=as_json, message=task, answers=answer, yes=yes, events=events
         )
         raise typer.Exit(code)
     settings = load(options.values())
+    task = task_with_input(task, settings.model)
     task_given = run.task_of(task, skill, context, dry_run=_yes("--dry-run", dry_run), yes=yes)
     if show_prompt:
         raise typer.Exit(run.show_prompt(settings, task_given, skills_dir or ()))

@@ -15,6 +15,7 @@ from fireswarm.cli.watch.approval_view import draw_diff
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.mind import ConclusionStatus
 
 FENCE = "```"
 MAX_ARGUMENT_CHARS = 200
@@ -25,6 +26,7 @@ _ARGUMENTS = ("command", "path", "pattern", "query", "name", "question", "object
 MAX_LINES = 40
 MAX_PASSAGE_LINES = 6
 MAX_DIFF_LINES = 16
+MAX_INTERRUPTED_LINES = 10
 EDITS = ("edit_file", "write_file")
 _STATES = ("command_output", "stop_command")
 """Tools whose output ends with the state of a command, in brackets."""
@@ -75,7 +77,7 @@ class RunView:
                 self._end_text()
                 self._console.print()  # the terminal has echoed ^C
                 self._print_line("stop", str(payload.get("signal")), "", "yellow")
-            case EventType.RUN_FINISHED:
+            case EventType.RUN_FINISHED if payload.get("mode") != ConclusionStatus.DRY_RUN:
                 usd = payload.get("usd")
                 price = f", {usd:.4f} USD" if isinstance(usd, (int, float)) else ""
                 spent = f"{payload.get('turns')} turns, {payload.get('tokens'):,} tokens{price}"
@@ -127,7 +129,9 @@ def call_of(payload: Mapping[str, Any]) -> tuple[str, str, str, str]:
     if name == "run_command" and code:
         result = f"failed, exit code {code}: {result}" if result else f"failed, exit code {code}"
     if status == StepStatus.INTERRUPTED:
-        return name, argument, f"interrupted: {result}", "yellow"
+        printed = "\n".join(str(payload.get(each) or "") for each in ("stdout_summary", "stderr_summary"))
+        last = [line for line in printed.splitlines() if line.strip()][-MAX_INTERRUPTED_LINES:]
+        return name, argument, "\n".join([f"interrupted{', its last lines:' if last else ''}", *last]), "yellow"
     return name, argument, result, "red" if failed else ""
 
 

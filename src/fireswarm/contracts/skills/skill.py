@@ -83,20 +83,42 @@ class Question(InputField):
         return tuple(cast("list[Any]", listed)) if isinstance(listed, list) else ()
 
     @property
+    def options(self) -> tuple[Any, ...]:
+        """The choices, or the suggestions of a question that takes any other answer too."""
+        suggested = self.allowed.get("examples")
+        return self.choices or (tuple(cast("list[Any]", suggested)) if isinstance(suggested, list) else ())
+
+    @property
     def shown_choices(self) -> str:
-        """The allowed values in words; only the first ones if there are many."""
-        more = len(self.choices) - MAX_SHOWN_CHOICES
-        shown = ", ".join(str(choice) for choice in self.choices[:MAX_SHOWN_CHOICES])
+        """The options in words; only the first ones if there are many."""
+        more = len(self.options) - MAX_SHOWN_CHOICES
+        shown = ", ".join(str(choice) for choice in self.options[:MAX_SHOWN_CHOICES])
         return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def choice_of(question: Question, said: str) -> str | None:
-    """Return the question's choice that matches *said*, ignoring case, or None. Without choices, return *said*."""
-    if not question.choices:
+    """Return the question's choice that *said* names, or None if none or several match.
+
+    It is named by its text, ignoring case, by its number from 1, or by a beginning or a part that no other choice has.
+    If the question only has suggestions, any other text is an answer.
+    """
+    if not question.options:
         return said
-    choices = [str(choice) for choice in question.choices]
-    near = [choice for choice in choices if choice.casefold() == said.strip().casefold()]
-    return said if said in choices else near[0] if len(near) == 1 else None
+    choices, wanted = [str(choice) for choice in question.options], said.strip().casefold()
+    if said in choices:
+        return said
+    folded = [choice.casefold() for choice in choices]
+    matches = [[at for at, choice in enumerate(folded) if choice == wanted]]
+    if wanted.isdecimal():
+        has_numbers = any(choice.strip().isdecimal() for choice in choices)
+        matches.append([int(wanted) - 1] if 1 <= int(wanted) <= len(choices) and not has_numbers else [])
+    elif wanted and question.choices:
+        matches.append([at for at, choice in enumerate(folded) if choice.startswith(wanted)])
+        matches.append([at for at, choice in enumerate(folded) if wanted in choice])
+    named = next((found for found in matches if found), [])
+    if len(named) == 1:
+        return choices[named[0]]
+    return said if not question.choices and not named else None
 
 
 def asks_approval(questions: Iterable[Question]) -> bool:

@@ -112,6 +112,7 @@ ASK_USER_SPEC = _spec(
         "items": {"type": "string"},
         "description": "the possible answers; leave it out if any answer is possible",
     },
+    other_answers={"type": "boolean", "description": "the options are suggestions: other words are an answer too"},
 )
 _DELEGATE_TEXT = (
     "Gives a part of the work to another role and waits for the result. Several calls in one answer run in parallel."

@@ -6,6 +6,7 @@ from functools import partial
 
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.errors import InvalidInput, SandboxRefused
+from fireswarm.mind import events
 from fireswarm.mind.calls.results import CallResult, Record, Step, refusal
 from fireswarm.mind.commands.place import MAX_TIMES
 from fireswarm.mind.gate import command_call, may_change
@@ -13,6 +14,7 @@ from fireswarm.mind.tool_run import ToolRun
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.output import CANNOT_START
 from fireswarm.processes.run import CannotStart
+from fireswarm.processes.shell import Ran
 
 IN_BACKGROUND = "(in the background, until this run ends)"
 
@@ -49,7 +51,7 @@ async def _run_once(run: ToolRun, step: Step) -> CallResult:
     async def work() -> Record:
         try:
             if not in_background:
-                return (await _run_to_end(run, line, place.seconds(wanted), view, retry)).record()
+                return (await _run_to_end(run, step, line, place.seconds(wanted), view)).record()
             seconds = place.seconds(wanted, usual=MAX_TIMES)
             name, text = await run.background.start(line, run.assignment.cwd, seconds, view)
             return CallResult(text=text, started=name, retry=retry).record()
@@ -68,13 +70,22 @@ async def _run_once(run: ToolRun, step: Step) -> CallResult:
     return result.model_copy(update={"changes": writes})
 
 
-async def _run_to_end(run: ToolRun, line: str, seconds: float, view: View | None, retry: int) -> CallResult:
-    """Run a command line to its end. Raises SandboxRefused."""
-    ran = await run.shell.run(line, run.assignment.cwd, seconds, view)
+async def _run_to_end(run: ToolRun, step: Step, line: str, seconds: float, view: View | None) -> CallResult:
+    """Run a command line to its end. If the run is stopped meanwhile, record what it has printed.
+
+    Raises SandboxRefused.
+    """
+    clean, retry = run.mind.redact.clean, int(step.name != step.question)
+
+    def interrupted(ran: Ran) -> None:
+        status = StepStatus.INTERRUPTED
+        result = CallResult(text=clean(ran.stdout), errors=clean(ran.stderr), status=status, retry=retry, acted=True)
+        events.record_step(run.recorder, run.decision, run.skill, step, result)
+
+    ran = await run.shell.run(line, run.assignment.cwd, seconds, view, interrupted)
     status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
     errors = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
     errors = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else errors
-    clean = run.mind.redact.clean
     return CallResult(
         text=clean(ran.stdout),
         errors=clean(errors),

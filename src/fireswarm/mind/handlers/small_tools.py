@@ -41,7 +41,7 @@ async def ask_user(run: ToolRun, step: Step) -> CallResult:
         name=name,
         description=truncate(clean(asked), MAX_RESULT_SUMMARY_CHARS),
         step=place,
-        allowed={"enum": choices} if choices else {},
+        allowed={"examples" if step.input.get("other_answers") is True else "enum": choices} if choices else {},
     )
 
     async def hear() -> dict[str, Any]:

@@ -178,7 +178,8 @@ def _lost_steps(folder: Path, file: StepFile) -> str:
         payload = event.payload
         if event.event_type is EventType.LLM_DECISION_DECODED and payload.get("ok"):
             turns.add(int(payload["turn"]))
-        done = event.event_type is EventType.SKILL_STEP_EXECUTED and payload.get("status") != StepStatus.REFUSED
+        unfinished = (StepStatus.REFUSED, StepStatus.INTERRUPTED)
+        done = event.event_type is EventType.SKILL_STEP_EXECUTED and payload.get("status") not in unfinished
         if done and payload.get("type") in (ActionType.RUN_COMMAND, ActionType.CALL_SKILL):
             actions.add(str(payload.get("step_id")))
     lost_turns = {turn for turn in turns if not file.has_answer(turn)}
