@@ -9,7 +9,7 @@ from fireswarm.agent.run import RunPlace, Watching, agent_assignment
 from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import MissingApiKey
-from fireswarm.llm.client import announce
+from fireswarm.llm.compaction import announce
 from fireswarm.mind import Mind
 from fireswarm.mind.run import Run
 

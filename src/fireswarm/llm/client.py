@@ -11,7 +11,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +27,15 @@ from fireswarm.llm.budget import Ledger, Meter, Spend
 from fireswarm.llm.calls import clean_response, decision_of, of_another_model
 from fireswarm.llm.codecs.json_text import Undecodable, repair_request
 from fireswarm.llm.codecs.json_tools import JsonTools, answer_schema, describe_fault
-from fireswarm.llm.compaction import NOT_GIVEN, list_calls, summary_of, summary_part, summary_request
+from fireswarm.llm.compaction import (
+    NOT_GIVEN,
+    announce,
+    list_calls,
+    request_of,
+    summary_of,
+    summary_part,
+    summary_request,
+)
 from fireswarm.llm.limiter import Limiter
 from fireswarm.llm.prompt import COUNT_FROM, Component, Part, Transcript
 from fireswarm.llm.retry import RetryPolicy
@@ -300,7 +308,7 @@ class Asking:
         """
         if not self.client.settings.stream:
             return None
-        return self.on_words if self.on_words is not None and not request.for_summary else _discard
+        return self.on_words if self.on_words is not None and not request.for_summary else lambda _: None
 
     async def _pause(self, decision: int, attempt: int, error: ModelUnavailable) -> None:
         """Wait before the next attempt. Raises the error if the call must not be repeated."""
@@ -390,32 +398,3 @@ class Asking:
         if counted is not None:
             self.conversation.set_counts(counted, 0)
             self.conversation.counted_by = "provider"
-
-
-def _discard(text: str) -> None:
-    """Ignore the pieces of an answer."""
-
-
-def request_of(
-    talk: Transcript, settings: ModelSettings, *, native: bool, schema: dict[str, Any] | None = None
-) -> ChatRequest:
-    """Build the request. If the provider does not enforce the schema, the system text contains it."""
-    request = talk.request(longest_answer(settings, talk.tokens), schema, native=native)
-    if native or request.tools or schema is None:
-        return request
-    written = json.dumps(schema, separators=(",", ":"))
-    system = f"{request.system}\n\nThe JSON Schema of an answer:\n{written}"
-    return replace(request, system=system, native=False)
-
-
-def announce(
-    talk: Transcript, settings: ModelSettings, recorder: Recorder, decision: int, removed: tuple[str, ...] = ()
-) -> None:
-    """Trim the prompt to its budget; record the allocation, and *removed* as the parts removed earlier.
-
-    Raises BudgetExceeded if it cannot be made to fit.
-    """
-    trimmed = (*removed, *talk.fit(prompt_limit(settings)))
-    budget = talk.budget(settings.context_tokens, settings.response_headroom_tokens, trimmed)
-    recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": decision, **budget.model_dump(mode="json")})
-    recorder.event(EventType.PROMPT_COMPOSED, {"turn": decision, "messages": len(talk.entries), "tokens": talk.tokens})

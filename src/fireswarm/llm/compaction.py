@@ -1,4 +1,4 @@
-"""Compaction of a conversation that no longer fits: a summary by the model replaces the older messages.
+"""Requests within the limits of a model. A summary by the model replaces the older messages that no longer fit.
 
 The request for the summary begins with the messages of the previous request, so that the provider's cache applies.
 """
@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from fireswarm.contracts.limits import truncate
 from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ChatResponse, StopReason
+from fireswarm.contracts.ports import Recorder
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.llm.prompt import NO_ANSWER, Component, Part, Transcript
-from fireswarm.llm.tokens import CHARS_PER_TOKEN
+from fireswarm.llm.tokens import CHARS_PER_TOKEN, longest_answer, prompt_limit
+from fireswarm.settings.agent import ModelSettings
 
 MAX_SUMMARY_WORDS = 1_500
 
@@ -88,3 +93,28 @@ def list_calls(messages: Sequence[ChatMessage], max_tokens: int) -> str:
 
 def _beginning(text: str) -> str:
     return truncate(" ".join(text.split()), SHOWN_CHARS)
+
+
+def request_of(
+    talk: Transcript, settings: ModelSettings, *, native: bool, schema: dict[str, Any] | None = None
+) -> ChatRequest:
+    """Build the request. If the provider does not enforce the schema, the system text contains it."""
+    request = talk.request(longest_answer(settings, talk.tokens), schema, native=native)
+    if native or request.tools or schema is None:
+        return request
+    written = json.dumps(schema, separators=(",", ":"))
+    system = f"{request.system}\n\nThe JSON Schema of an answer:\n{written}"
+    return replace(request, system=system, native=False)
+
+
+def announce(
+    talk: Transcript, settings: ModelSettings, recorder: Recorder, decision: int, removed: tuple[str, ...] = ()
+) -> None:
+    """Trim the prompt to its budget; record the allocation, and *removed* as the parts removed earlier.
+
+    Raises BudgetExceeded if it cannot be made to fit.
+    """
+    trimmed = (*removed, *talk.fit(prompt_limit(settings)))
+    budget = talk.budget(settings.context_tokens, settings.response_headroom_tokens, trimmed)
+    recorder.event(EventType.PROMPT_BUDGET_COMPUTED, {"turn": decision, **budget.model_dump(mode="json")})
+    recorder.event(EventType.PROMPT_COMPOSED, {"turn": decision, "messages": len(talk.entries), "tokens": talk.tokens})

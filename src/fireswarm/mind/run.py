@@ -27,7 +27,8 @@ from fireswarm.errors import (
 )
 from fireswarm.llm.budget import Spend
 from fireswarm.llm.calls import FINISH
-from fireswarm.llm.client import Asking, announce
+from fireswarm.llm.client import Asking
+from fireswarm.llm.compaction import announce
 from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.llm.step_names import answer_step
 from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit

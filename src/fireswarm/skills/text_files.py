@@ -82,11 +82,11 @@ def walk_files(
     def unreadable(error: OSError) -> None:
         left_out.note("unreadable", _name_below(Path(error.filename), place) + "/")
 
-    def ignored(name: str) -> None:
+    def note_ignored(name: str) -> None:
         left_out.note("ignored by git", _printable(name))
 
     top = top_of_repository(place)
-    walked = walk_folders(place, top=top, skips=_is_skipped, left_out=ignored, unreadable=unreadable)
+    walked = walk_folders(place, top=top, skips=_is_skipped, left_out=note_ignored, unreadable=unreadable)
     for here, below, names in walked:
         for name in sorted([*names, *(each for each in below if (here / each).is_symlink())]):
             file = here / name

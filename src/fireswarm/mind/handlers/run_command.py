@@ -77,12 +77,12 @@ async def _run_to_end(run: ToolRun, step: Step, line: str, seconds: float, view:
     """
     clean, retry = run.mind.redact.clean, int(step.name != step.question)
 
-    def interrupted(ran: Ran) -> None:
+    def record_interrupted(ran: Ran) -> None:
         status = StepStatus.INTERRUPTED
         result = CallResult(text=clean(ran.stdout), errors=clean(ran.stderr), status=status, retry=retry, acted=True)
         events.record_step(run.recorder, run.decision, run.skill, step, result)
 
-    ran = await run.shell.run(line, run.assignment.cwd, seconds, view, interrupted)
+    ran = await run.shell.run(line, run.assignment.cwd, seconds, view, record_interrupted)
     status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
     errors = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
     errors = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else errors
