@@ -147,7 +147,7 @@ async def test_token_server_that_is_away_is_tried_again(
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(away))
         ran = await lab.run(Bench(tmp_path), provider, (GOOD,))
     assert ran.conclusion.reason == "model_unavailable"
-    assert len(ran.of(EventType.LLM_RETRY_SCHEDULED)) == 3
+    assert len(ran.of(EventType.LLM_RETRY_SCHEDULED)) == RETRIES
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ class Approvals:
         async with self.one_question:
             if self.recorder.has_begun(always):  # at an earlier start of the run
                 return await self.recorder.step(always, remember, idempotent=True)
-            name = f"{APPROVE}:{step}/{place.rpartition('/')[2]}"
-            given = await self.recorder.step(name, decide, idempotent=True)
+            digest = place.rpartition("/")[2]
+            given = await self.recorder.step(f"{APPROVE}:{step}/{digest}", decide, idempotent=True)
             if given.get(APPROVAL) == ALWAYS:
                 await self.recorder.step(always, remember, idempotent=True)
             return given
