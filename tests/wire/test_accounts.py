@@ -25,6 +25,7 @@ from tests.support.cloud_accounts import BEARER, LOCATION, PROJECT, REGION, serv
 from tests.support.minds import ENVIRONMENT, Bench, Lab, at, decided
 from tests.support.provider_replies import Received
 from tests.support.providers import Reply
+from tests.wire.test_faults import RETRIES
 
 pytestmark = pytest.mark.anyio
 ON_VERTEX = ("anthropic-vertex", "gemini-vertex")
