@@ -78,7 +78,7 @@ EXPECTED = {
     "swarm skills inspect": "workspace-inventory",
     "swarm skills check": "",
     "swarm skills bench": "recall",
-    "agent run": "the prompt was composed",
+    "agent run": "no model was called and no tool was run",
     "agent resume": "run ",
     "agent replay": "run_finished",
     "agent config init": "wrote agent.yaml",

@@ -52,7 +52,7 @@ def _read(*, waits: bool, limit: int) -> tuple[str, int]:
     try:
         number = sys.stdin.fileno()
     except (AttributeError, ValueError, io.UnsupportedOperation):  # closed, or replaced by a program that runs this
-        text = "" if sys.stdin is None or sys.stdin.closed else sys.stdin.read()
+        text = sys.stdin.read() if isinstance(sys.stdin, io.StringIO) else ""
         tail.add(text.encode("utf-8", "replace"))
         return tail.text(), len(text.encode("utf-8", "replace"))
     if not waits and not _has_input(number):
