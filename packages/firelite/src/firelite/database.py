@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -94,32 +95,33 @@ class Database:
         clock: Callable[[], int] = time.time_ns,
         limits: TransactionLimits | None = None,
         lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+        read_only: bool = False,
     ) -> Database:
         """Open a data file, or create it. None keeps everything in memory only.
 
         ``indexes`` turns on index enforcement and its time-to-live policies, ``clock`` returns nanoseconds since
-        1970. Raises DataFileInUse, CorruptDataFile, or Unavailable if the file cannot be opened.
+        1970. ``read_only`` opens the last commit of an existing file, also while another process has it open. Raises
+        DataFileInUse, CorruptDataFile, or Unavailable if the file cannot be opened.
         """
         limits = limits or TransactionLimits()
         if path is None:
             return cls(MemoryStorage(), None, indexes, clock, limits, lock_wait_seconds)
         path = Path(path).resolve()
-        lock = FileLock(path)
-        storage: SqliteStorage | None = None
-        try:
-            storage = SqliteStorage(path)
-            return cls(storage, lock, indexes, clock, limits, lock_wait_seconds)
-        except FireliteError:
-            if storage is not None:
-                storage.close()
-            lock.release()
-            raise
+        with ExitStack() as cleanup:
+            lock = None if read_only else FileLock(path)
+            if lock is not None:
+                cleanup.callback(lock.release)
+            storage = SqliteStorage(path, read_only=read_only)
+            cleanup.callback(storage.close)
+            database = cls(storage, lock, indexes, clock, limits, lock_wait_seconds)
+            cleanup.pop_all()
+        return database
 
     def _load(self) -> int:
         highest = 0
         names: set[str] = set()
         for record in self._storage.load():
-            if record.name in names and isinstance(self._storage, SqliteStorage):
+            if record.name in names and self._storage.path is not None:
                 raise CorruptDataFile(self._storage.path, f"it holds {record.name} twice")
             names.add(record.name)
             highest = max(highest, record.row)
@@ -155,7 +157,7 @@ class Database:
     @property
     def path(self) -> Path | None:
         """Path of the data file; None in memory."""
-        return self._lock.path if self._lock is not None else None
+        return self._storage.path
 
     def publish_endpoint(self, endpoint: str | None) -> None:
         """Publish the address (``host:port``) of this database in the lock file."""

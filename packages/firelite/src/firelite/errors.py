@@ -20,6 +20,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 
@@ -95,13 +96,18 @@ class DataFileInUse(FireliteError):
         self.path = path
         self.pid = pid
         self.endpoint = endpoint
-        holder = f"process {pid}" if pid is not None else "another process"
-        advice = (
-            f"connect to it with FIRESTORE_EMULATOR_HOST={endpoint}"
-            if endpoint is not None
-            else "stop it, or open another file"
-        )
-        super().__init__(f"The data file {path} is open in {holder}; {advice}.")
+        advice = f"connect to it with FIRESTORE_EMULATOR_HOST={endpoint}, or " if endpoint is not None else ""
+        super().__init__(f"The data file {path} is open in {self.holder}; {advice}end that process{self.command}.")
+
+    @property
+    def holder(self) -> str:
+        """Name of the process that has the file open."""
+        return f"process {self.pid}" if self.pid is not None else "another process"
+
+    @property
+    def command(self) -> str:
+        """Return the command that ends the holder, in parentheses after a space; empty if the process is unknown."""
+        return f" (`kill {self.pid}`)" if self.pid is not None else ""
 
 
 class CorruptDataFile(FireliteError):
@@ -112,9 +118,10 @@ class CorruptDataFile(FireliteError):
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
         self.reason = reason
+        aside = f"mv {shlex.quote(str(path))} {shlex.quote(f'{path}.damaged')}"
         super().__init__(
-            f"The data file {path} is damaged ({reason}). It was left as it is: restore it from a backup or an "
-            "export, or move it aside to start with an empty database."
+            f"The data file {path} is damaged ({reason}). It was left as it is. Move it aside (`{aside}`), then "
+            "restore a backup or import an export, or start with an empty database."
         )
 
 

@@ -162,7 +162,7 @@ async def test_a_file_in_use_is_refused_and_names_the_holder(path: Path) -> None
             assert (refused.value.path, refused.value.pid) == (path, os.getpid())
             assert refused.value.endpoint == server.endpoint
         assert read_endpoint(path) is None
-        with pytest.raises(DataFileInUse, match="stop it"):
+        with pytest.raises(DataFileInUse, match="end that process"):
             Database.open(path)
     with Database.open(path) as db:
         assert not db.closed

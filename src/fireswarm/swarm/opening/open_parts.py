@@ -287,9 +287,8 @@ def _elsewhere(held: DataFileInUse) -> str:
     if held.endpoint:
         return f"firelite://{held.endpoint}"
     raise StoreUnavailable(
-        f"{held.path} is open in {f'process {held.pid}' if held.pid else 'another process'}, which does not serve "
-        f"it, and did not end within {FILE_WAIT_SECONDS:g} s. Wait for it to end, or use `swarm store serve` to "
-        f"share the file."
+        f"{held.path} is open in {held.holder}, which does not serve it, and did not end within "
+        f"{FILE_WAIT_SECONDS:g} s. Wait for it to end, or end it{held.command}."
     ) from held
 
 

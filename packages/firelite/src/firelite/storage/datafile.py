@@ -1,7 +1,8 @@
 """The durable table: one SQLite row per document, written in one transaction per commit group.
 
 All reads use memory; SQLite is read once on opening and then only written. WAL with ``synchronous=FULL`` syncs the log
-before a commit returns, so acknowledged commits survive a kill or a power cut.
+before a commit returns, so acknowledged commits survive a kill or a power cut. SQLite's own locks allow other processes
+to read the last commit meanwhile, for backups and exports; ``lockfile`` allows one process to write.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Protocol
 
 from firelite.documents.record import Record
-from firelite.errors import CorruptDataFile, FireliteError, ResourceExhausted, Unavailable
+from firelite.errors import CorruptDataFile, FailedPrecondition, FireliteError, ResourceExhausted, Unavailable
 
 APPLICATION_ID = 0x46_4C_49_54  # "FLIT", in the SQLite header
 FORMAT_VERSION = 1
@@ -30,7 +31,9 @@ _DAMAGE_ERRORS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Storage(Protocol):
-    """The file that makes commits durable."""
+    """The file that makes commits durable. ``path`` is None in memory."""
+
+    path: Path | None
 
     def load(self) -> Iterator[Record]:
         """Yield every stored document, once, on opening."""
@@ -52,6 +55,8 @@ class Storage(Protocol):
 class MemoryStorage:
     """Storage for a database in memory: it stores nothing."""
 
+    path: Path | None = None
+
     def load(self) -> Iterator[Record]:
         """Return no documents."""
         return iter(())
@@ -70,14 +75,19 @@ class MemoryStorage:
 class SqliteStorage:
     """One SQLite file.
 
+    With *read_only*, it shows the last commit at the time of opening, also of a file that another process writes.
     Raises CorruptDataFile for a file that is damaged or not firelite's, Unavailable for one that cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    path: Path | None
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         """Open the file and check or create its schema."""
-        self.path = path
+        self._path = self.path = path
+        self._read_only = read_only
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise Unavailable(f"The data file {path} cannot be opened: {error}.") from error
         try:
@@ -92,15 +102,17 @@ class SqliteStorage:
     def _prepare(self) -> None:
         """Check the file's format, set the pragmas, and create the schema in an empty file."""
         execute = self._connection.execute
+        if self._read_only:
+            execute("BEGIN")  # all reads until ``close`` see one commit
         (application,) = execute("PRAGMA application_id").fetchone()
         (version,) = execute("PRAGMA user_version").fetchone()
         (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
         if tables and application != APPLICATION_ID:
-            raise CorruptDataFile(self.path, "it is an SQLite file, but not firelite's")
+            raise CorruptDataFile(self._path, "it is an SQLite file, but not firelite's")
         if tables and version != FORMAT_VERSION:
-            raise CorruptDataFile(self.path, f"its format is version {version}, this program reads {FORMAT_VERSION}")
-        # Only one process has the file open (see lockfile), so SQLite need not share its log's index.
-        execute("PRAGMA locking_mode=EXCLUSIVE")
+            raise CorruptDataFile(self._path, f"its format is version {version}, this program reads {FORMAT_VERSION}")
+        if self._read_only:
+            return
         execute("PRAGMA journal_mode=WAL")
         execute("PRAGMA synchronous=FULL")
         if not tables:
@@ -112,11 +124,12 @@ class SqliteStorage:
             execute("COMMIT")
 
     def _opening_error(self, error: sqlite3.Error) -> FireliteError:
-        if _primary_code(error) in _DAMAGE_ERRORS:
-            return CorruptDataFile(self.path, str(error))
+        if _primary_code(error) in _DAMAGE_ERRORS or not hasattr(error, "sqlite_errorcode"):
+            # Python itself raises an error without a code for text that is not UTF-8.
+            return CorruptDataFile(self._path, str(error))
         if _primary_code(error) in _FULL_ERRORS:
-            return _disk_full(self.path)
-        return Unavailable(f"The data file {self.path} cannot be opened: {error}.")
+            return _disk_full(self._path)
+        return Unavailable(f"The data file {self._path} cannot be opened: {error}.")
 
     def load(self) -> Iterator[Record]:
         """Yield every stored document. Raises CorruptDataFile if a row does not match its checksum."""
@@ -124,7 +137,7 @@ class SqliteStorage:
             rows = self._connection.execute("SELECT row, name, data, crc, create_us, update_us FROM documents")
             for row, name, data, crc, create_us, update_us in rows:
                 if zlib.crc32(data) != crc:
-                    raise CorruptDataFile(self.path, f"the checksum of {name} does not match")
+                    raise CorruptDataFile(self._path, f"the checksum of {name} does not match")
                 yield Record(name, data, create_us, update_us, row)
         except sqlite3.Error as error:
             raise self._opening_error(error) from error
@@ -136,11 +149,16 @@ class SqliteStorage:
         except sqlite3.Error as error:
             raise self._opening_error(error) from error
         if row is None:
-            raise CorruptDataFile(self.path, "it holds no last commit time")
+            raise CorruptDataFile(self._path, "it holds no last commit time")
         return int(row[0])
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
-        """Make the newest versions durable, all or none. Raises ResourceExhausted or Unavailable."""
+        """Make the newest versions durable, all or none.
+
+        Raises ResourceExhausted or Unavailable, and FailedPrecondition if the file was opened read-only.
+        """
+        if self._read_only:
+            raise FailedPrecondition(f"The data file {self._path} was opened read-only; open it without read_only.")
         puts = [(r.row, r.name, r.data, zlib.crc32(r.data), r.create_us, r.update_us) for r in records if r.data]
         gone = [(record.row,) for record in records if not record.data]
         connection = self._connection
@@ -155,8 +173,18 @@ class SqliteStorage:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             if _primary_code(error) in _FULL_ERRORS:
-                raise _disk_full(self.path) from error
-            raise Unavailable(f"Writing {self.path} failed: {error}. Nothing of this commit was kept.") from error
+                raise _disk_full(self._path) from error
+            raise Unavailable(f"Writing {self._path} failed: {error}. Nothing of this commit was kept.") from error
+
+    def copy_to(self, target: Path) -> None:
+        """Copy the file as it was opened to a new file. Raises ResourceExhausted or Unavailable."""
+        try:
+            with closing(sqlite3.connect(target)) as copy:
+                self._connection.backup(copy)
+        except sqlite3.Error as error:
+            if _primary_code(error) in _FULL_ERRORS:
+                raise _disk_full(target) from error
+            raise Unavailable(f"Copying {self._path} to {target} failed: {error}.") from error
 
     def close(self) -> None:
         """Merge the log into the file and close it."""
