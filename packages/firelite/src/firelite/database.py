@@ -73,7 +73,7 @@ class Database:
         self._closed = False
         last_us = storage.last_commit_us()
         # Earlier commits have no history; this is the earliest time that can be read.
-        self.store = Store(horizon_us=last_us)
+        self.store = Store(horizon_us=last_us, lineage=storage.lineage())
         next_row = self._load()
         self.clock = CommitClock(clock, last_us)
         self.group = CommitGroup(self.store, storage, self.clock, next_row)
@@ -158,6 +158,11 @@ class Database:
     def path(self) -> Path | None:
         """Path of the data file; None in memory."""
         return self._storage.path
+
+    def renew_lineage(self) -> None:
+        """Begin another history: listeners that reconnect start over. Raises ResourceExhausted or Unavailable."""
+        self._storage.renew_lineage()
+        self.store.lineage = self._storage.lineage()
 
     def publish_endpoint(self, endpoint: str | None) -> None:
         """Publish the address (``host:port``) of this database in the lock file."""

@@ -100,7 +100,7 @@ async def first_round(db: Database, limit: int | None = None) -> bytes:
     return token
 
 
-async def test_resume_without_history_sends_a_count_filter(db: Database) -> None:
+async def test_resume_without_history_resets_the_target(db: Database) -> None:
     await put(db, "a", "b")
     token = await first_round(db)
     await drop(db, "a")
@@ -108,7 +108,7 @@ async def test_resume_without_history_sends_a_count_filter(db: Database) -> None
     stream = Stream(db)
     stream.add(token=token)
     words, _ = await stream.round()
-    assert words == ["ADD", "+m", "+n", "filter 3", "CURRENT"]
+    assert words == ["ADD", "RESET", "+b", "+m", "+n", "CURRENT"]
     await stream.responses.aclose()
 
 

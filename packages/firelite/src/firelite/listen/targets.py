@@ -21,19 +21,6 @@ from firelite.storage.versions import Change, Store
 type Events = dict[str, Record | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """Initial state of a target.
-
-    ``reset``: the client must discard its state. ``count``: the number of documents in the target. It is sent as an
-    existence filter if deletions since the resume token are unknown; a client with a different count starts over.
-    """
-
-    events: Events
-    reset: bool = False
-    count: int | None = None
-
-
 class DocumentsTarget:
     """Target of named documents."""
 
@@ -47,14 +34,14 @@ class DocumentsTarget:
         """Keys under which the hub registers the target."""
         return [("document", name) for name in self.names]
 
-    def open(self, store: Store, resume_us: int | None) -> Opening:
+    def open(self, store: Store, resume_us: int | None) -> Events:
         """Return all the documents, or those changed since ``resume_us``, and always the missing ones."""
         events: Events = {}
         for name in self.names:
             record = store.get(name)
             if record is None or resume_us is None or record.update_us > resume_us:
                 events[name] = record
-        return Opening(events)
+        return events
 
     def update(self, store: Store, changes: Sequence[Change]) -> Events:
         """Return the target's changes caused by a commit."""
@@ -73,24 +60,16 @@ class QueryTarget:
         """Keys under which the hub registers the target."""
         return [index_home(self.query.scope)]
 
-    def open(self, store: Store, resume_us: int | None) -> Opening:
-        """Return the whole result, or its changes since ``resume_us``."""
+    def open(self, store: Store, resume_us: int | None) -> Events:
+        """Return the whole result, or its changes since ``resume_us``, which the history must include."""
         records, _ = store.run(self.query)
         self.shown = {record.name: record.update_us for record in records}
         if resume_us is None:
-            return Opening({record.name: record for record in records})
-        newer: Events = {record.name: record for record in records if record.update_us > resume_us}
-        if resume_us >= store.horizon_us:
-            return Opening(self._since(store, resume_us, records, newer))
-        if self.query.bounded:
-            # An old document may have moved into the result without a change of its time or of the count.
-            return Opening({record.name: record for record in records}, reset=True)
-        return Opening(newer, count=len(records))
-
-    def _since(self, store: Store, resume_us: int, found: list[Record], newer: Events) -> Events:
+            return {record.name: record for record in records}
         if self.query.bounded:
             before, _ = at_once(snapshot_steps(store, self.query, resume_us))
-            return _difference({record.name: record.update_us for record in before}, found)
+            return _difference({record.name: record.update_us for record in before}, records)
+        newer: Events = {record.name: record for record in records if record.update_us > resume_us}
         for name in store.changed_since(resume_us):
             if name not in self.shown and self.query.scope.contains(name):
                 newer[name] = None

@@ -8,7 +8,6 @@ the consistent state of its read_time.
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -18,7 +17,6 @@ from firelite.documents.protos import (
     ListenResponse,
     MessagePb,
     Status,
-    TargetChange,
     TargetChangeType,
     TargetPb,
     micros_of,
@@ -27,6 +25,7 @@ from firelite.documents.protos import (
 from firelite.documents.record import Record
 from firelite.errors import FireliteError, InvalidArgument, Unavailable
 from firelite.listen.targets import DocumentsTarget, Events, QueryTarget, Target
+from firelite.listen.tokens import make_token, resumable_us
 from firelite.query.parse import parse_query
 from firelite.query.planner import IndexHome
 from firelite.query.query import Query
@@ -40,8 +39,6 @@ from firelite.storage.versions import Change, Store, homes_of
 HEARTBEAT_SECONDS = 30.0
 # Beyond this backlog, resuming the client is cheaper than storing the messages.
 BACKLOG_MAX_MESSAGES = 100_000
-
-_TOKEN = struct.Struct(">q")
 
 
 class WatchHub:
@@ -186,26 +183,21 @@ class ListenStream:
             raise InvalidArgument(f"Target {target_id} is already in use on this stream.")
         try:
             target = self._make_target(message)
-            resume_us = self._resume_us(message)
         except FireliteError as error:
-            cause = Status(code=CODES[error.code], message=error.message)
-            self._push(ListenResponse(target_change=_target_change(TargetChangeType.REMOVE, [target_id], cause=cause)))
+            removal = self._target_change(TargetChangeType.REMOVE, [target_id], None)
+            removal.target_change.cause.CopyFrom(Status(code=CODES[error.code], message=error.message))
+            self._push(removal)
             return
         self._send_target(TargetChangeType.ADD, target_id)
         self._hub.group.flush()
-        reset = resume_us is not None and resume_us > self._hub.clock.now()
-        opening = target.open(self._hub.store, None if reset else resume_us)
-        read_us = self._hub.clock.now()
-        if reset or opening.reset:
+        resume_us = self._resume_us(message)
+        if resume_us is None and (message.resume_token or message.HasField("read_time")):
             self._send_target(TargetChangeType.RESET, target_id)
+        events = target.open(self._hub.store, resume_us)
+        read_us = self._hub.clock.now()
         self._targets[target_id] = target
-        self._send_events({target_id: opening.events}, read_us)
-        if opening.count is not None:
-            response = ListenResponse()
-            response.filter.target_id = target_id
-            response.filter.count = opening.count
-            self._push(response)
-        self._push(ListenResponse(target_change=_target_change(TargetChangeType.CURRENT, [target_id], read_us)))
+        self._send_events({target_id: events}, read_us)
+        self._send_target(TargetChangeType.CURRENT, target_id, read_us)
         self._snapshot(read_us)
         if message.once:
             del self._targets[target_id]
@@ -224,14 +216,11 @@ class ListenStream:
         return QueryTarget(query)
 
     def _resume_us(self, message: TargetPb) -> int | None:
-        kind = message.WhichOneof("resume_type")
-        if kind == "read_time":
-            return micros_of(message.read_time)
-        if kind is None or not message.resume_token:
-            return None
-        if len(message.resume_token) != _TOKEN.size:
-            raise InvalidArgument("The resume token was not made by this server.")
-        return _TOKEN.unpack(message.resume_token)[0]
+        """Return the time from which the client's state can be continued; None if it must start over."""
+        if message.WhichOneof("resume_type") != "read_time":
+            return resumable_us(self._hub.store, message.resume_token)
+        read_us = micros_of(message.read_time)
+        return read_us if self._hub.store.horizon_us <= read_us <= self._hub.clock.now() else None
 
     def _free_id(self) -> int:
         while self._next_id in self._targets:
@@ -291,24 +280,23 @@ class ListenStream:
         change.removed_target_ids.extend(gone)
         return response
 
-    def _send_target(self, kind: TargetChangeType, target_id: int) -> None:
-        self._push(ListenResponse(target_change=_target_change(kind, [target_id])))
+    def _send_target(self, kind: TargetChangeType, target_id: int, read_us: int | None = None) -> None:
+        self._push(self._target_change(kind, [target_id], read_us))
 
     def _snapshot(self, read_us: int) -> None:
         """Send a message that the state so far is that of ``read_us``."""
         if self._targets:
-            self._push(ListenResponse(target_change=_target_change(TargetChangeType.NO_CHANGE, [], read_us)))
+            self._push(self._target_change(TargetChangeType.NO_CHANGE, [], read_us))
+
+    def _target_change(self, kind: TargetChangeType, target_ids: list[int], read_us: int | None) -> MessagePb:
+        response = ListenResponse()
+        response.target_change.target_change_type = kind
+        response.target_change.target_ids.extend(target_ids)
+        if read_us is not None:
+            set_time(response.target_change.read_time, read_us)
+            response.target_change.resume_token = make_token(self._hub.store, read_us)
+        return response
 
     def _push(self, response: MessagePb) -> None:
         self._outbox.append(response)
         self._ready.set()
-
-
-def _target_change(
-    kind: TargetChangeType, target_ids: list[int], read_us: int | None = None, cause: MessagePb | None = None
-) -> MessagePb:
-    change = TargetChange(target_change_type=kind, target_ids=target_ids, cause=cause)
-    if read_us is not None:
-        set_time(change.read_time, read_us)
-        change.resume_token = _TOKEN.pack(read_us)
-    return change

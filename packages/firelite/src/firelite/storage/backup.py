@@ -30,9 +30,12 @@ def verify(path: Path) -> int:
 def put_in_place(copy: Path, lock: FileLock) -> None:
     """Move a verified copy to the path of the lock, whose holder replaces the data file there.
 
-    The copy must be on the same file system. A crash leaves the old data file or the new one.
+    The copy must be on the same file system. A crash leaves the old data file or the new one. Listeners start over,
+    since the copy may lack commits that they have seen.
     """
     path = lock.path
+    with closing(SqliteStorage(copy)) as storage:
+        storage.renew_lineage()
     with suppress(FireliteError):
         SqliteStorage(path).close()  # merges the log, so that the old file is complete without it
     for log in ("-wal", "-shm"):

@@ -7,6 +7,7 @@ to read the last commit meanwhile, for backups and exports; ``lockfile`` allows 
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,14 @@ class Storage(Protocol):
         """Return the newest commit time written, in microseconds (0 if there is none)."""
         ...
 
+    def lineage(self) -> int:
+        """Return the random number of this history of commits (see ``listen.tokens``)."""
+        ...
+
+    def renew_lineage(self) -> None:
+        """Choose another lineage: what clients have seen so far is no part of this history."""
+        ...
+
     def write(self, records: Sequence[Record], commit_us: int) -> None:
         """Make the newest versions durable, all or none. Raises ResourceExhausted or Unavailable."""
         ...
@@ -57,6 +66,10 @@ class MemoryStorage:
 
     path: Path | None = None
 
+    def __init__(self) -> None:
+        """Start without documents."""
+        self.renew_lineage()
+
     def load(self) -> Iterator[Record]:
         """Return no documents."""
         return iter(())
@@ -64,6 +77,14 @@ class MemoryStorage:
     def last_commit_us(self) -> int:
         """Return 0: there are no stored commits."""
         return 0
+
+    def lineage(self) -> int:
+        """Return the lineage of this database."""
+        return self._lineage
+
+    def renew_lineage(self) -> None:
+        """Choose another lineage."""
+        self._lineage = _random_lineage()
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
         """Do nothing."""
@@ -144,13 +165,32 @@ class SqliteStorage:
 
     def last_commit_us(self) -> int:
         """Return the newest commit time written, in microseconds."""
+        value = self._meta("last_commit_us")
+        if value is None:
+            raise CorruptDataFile(self._path, "it holds no last commit time")
+        return value
+
+    def lineage(self) -> int:
+        """Return the lineage. A file of an earlier version gets one now."""
+        value = self._meta("lineage")
+        if value is None and not self._read_only:
+            self.renew_lineage()
+            value = self._meta("lineage")
+        return value or 0
+
+    def renew_lineage(self) -> None:
+        """Store another lineage. Raises ResourceExhausted or Unavailable."""
         try:
-            row = self._connection.execute("SELECT value FROM meta WHERE key = 'last_commit_us'").fetchone()
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('lineage', ?)", (_random_lineage(),))
         except sqlite3.Error as error:
             raise self._opening_error(error) from error
-        if row is None:
-            raise CorruptDataFile(self._path, "it holds no last commit time")
-        return int(row[0])
+
+    def _meta(self, key: str) -> int | None:
+        try:
+            row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._opening_error(error) from error
+        return None if row is None else int(row[0])
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
         """Make the newest versions durable, all or none.
@@ -189,6 +229,10 @@ class SqliteStorage:
     def close(self) -> None:
         """Merge the log into the file and close it."""
         self._connection.close()
+
+
+def _random_lineage() -> int:
+    return secrets.randbits(63)  # SQLite's integers are signed
 
 
 def _primary_code(error: sqlite3.Error) -> int:

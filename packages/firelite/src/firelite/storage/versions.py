@@ -41,10 +41,11 @@ class Change(NamedTuple):
 class Store:
     """The documents of one data file, in all its databases."""
 
-    def __init__(self, horizon_us: int = 0) -> None:
-        """Start without documents; *horizon_us* is the earliest time that can be read."""
+    def __init__(self, horizon_us: int = 0, lineage: int = 0) -> None:
+        """Start without documents; *horizon_us*, the last commit, is the earliest time that can be read."""
         self.horizon_us = horizon_us  # earlier reads are refused
-        self.last_commit_us = 0
+        self.last_commit_us = horizon_us
+        self.lineage = lineage  # see listen.tokens
         self.live = 0
         self.tree = CollectionTree()
         self.indexes = IndexCatalog()
@@ -156,6 +157,13 @@ class Store:
                 break
             changed.setdefault(record.name, record)
         return changed
+
+    def last_commit_at(self, moment_us: int) -> int:
+        """Return the time of the last commit at a time that can be read."""
+        for record, _ in reversed(self._history):
+            if record.update_us <= moment_us:
+                return record.update_us
+        return self.horizon_us
 
     def everything(self) -> Iterator[Record]:
         """Yield every existing document of every database, in no particular order."""

@@ -116,6 +116,8 @@ def reset(db: Database, collection: str | None = None) -> int:
     else:
         names = [record.name for record in db.store.everything() if record.name.startswith(collection + "/")]
     db.group.commit_now([Write(delete=name) for name in names])
+    if collection is None:
+        db.renew_lineage()
     return len(names)
 
 
