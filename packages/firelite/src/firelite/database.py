@@ -237,7 +237,8 @@ class Database:
         try:
             outcome = await self.group.submit(writes, names)
         except (ResourceExhausted, Unavailable):
-            raise  # clients repeat the same commit, so the transaction must stay open
+            self.transactions.reopen(transaction)  # clients repeat the same commit
+            raise
         except FireliteError:
             self.transactions.fail(transaction)
             raise

@@ -26,6 +26,7 @@ from firelite.documents.record import Record
 from firelite.errors import FireliteError, InvalidArgument, Unavailable
 from firelite.listen.targets import DocumentsTarget, Events, QueryTarget, Target
 from firelite.listen.tokens import make_token, resumable_us
+from firelite.query.filter_rules import check_listenable
 from firelite.query.parse import parse_query
 from firelite.query.planner import IndexHome
 from firelite.query.query import Query
@@ -212,6 +213,7 @@ class ListenStream:
         if kind != "query":
             raise InvalidArgument("A target must name documents or a query.")
         query = parse_query(message.query.parent, message.query.structured_query)
+        check_listenable(query.scope)
         self._hub.check_query(query)
         return QueryTarget(query)
 

@@ -137,10 +137,18 @@ class TransactionTable:
             if transaction.lost is not None:
                 raise Aborted(transaction.lost[0])
             if names:
+                transaction.owner.precedes = transaction.has_read
                 await self._locks.acquire(transaction.owner, names, exclusive=True)
+            if transaction.lost is not None:  # between the grant and now
+                raise Aborted(transaction.lost[0])
+            transaction.owner.committing = True
         except Aborted as error:
             self.abort(transaction, error.message)
             raise
+
+    def reopen(self, transaction: Transaction) -> None:
+        """Let a transaction stay open whose commit could not be written."""
+        transaction.owner.committing = False
 
     def verify_queries(self, transaction: Transaction) -> None:
         """Run the transaction's queries again. Raises Aborted if a result has changed."""
