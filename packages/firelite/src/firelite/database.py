@@ -31,7 +31,7 @@ from firelite.query.query import Query
 from firelite.query.slices import in_slices
 from firelite.storage.clock import CommitClock
 from firelite.storage.commit import written_names
-from firelite.storage.datafile import MemoryStorage, SqliteStorage, Storage
+from firelite.storage.datafile import HEADER_BYTES, MemoryStorage, SqliteStorage, Storage
 from firelite.storage.expiry import ExpirySweeper
 from firelite.storage.group_commit import CommitGroup, Outcome
 from firelite.storage.lockfile import FileLock
@@ -111,6 +111,7 @@ class Database:
             lock = None if read_only else FileLock(path)
             if lock is not None:
                 cleanup.callback(lock.release)
+                _check_length(path, lock)
             storage = SqliteStorage(path, read_only=read_only)
             cleanup.callback(storage.close)
             database = cls(storage, lock, indexes, clock, limits, lock_wait_seconds)
@@ -323,6 +324,13 @@ class Database:
             self.indexes.check_search(query, search)
         elif self.indexes is not None:
             self.indexes.check(query)
+
+
+def _check_length(path: Path, lock: FileLock) -> None:
+    """Raise CorruptDataFile for a file that was cut off so far that SQLite would take it for a new one."""
+    size = path.stat().st_size if path.exists() else HEADER_BYTES
+    if size < HEADER_BYTES and (size or not lock.is_new):
+        raise CorruptDataFile(path, f"it has {size} bytes: it was cut off")
 
 
 def _fingerprint(records: Sequence[Record]) -> Fingerprint:

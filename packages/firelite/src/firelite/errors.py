@@ -8,7 +8,8 @@
     ├── AlreadyExists             ALREADY_EXISTS       a ``create`` writes an existing document
     ├── FailedPrecondition        FAILED_PRECONDITION  stale update_time, missing index, read_time too old
     ├── Aborted                   ABORTED              a transaction lost a conflict; restart it
-    ├── ResourceExhausted         RESOURCE_EXHAUSTED   the disk is full
+    ├── ResourceExhausted         RESOURCE_EXHAUSTED   base of the next
+    │   └── DiskFull              RESOURCE_EXHAUSTED   the disk, or a quota of it, is full
     ├── Unavailable               UNAVAILABLE          the store is closed or its file cannot be written
     ├── Unimplemented             UNIMPLEMENTED        firelite lacks the feature in the message
     ├── DataFileInUse             FAILED_PRECONDITION  another process has the data file open
@@ -65,9 +66,20 @@ class Aborted(FireliteError):
 
 
 class ResourceExhausted(FireliteError):
-    """The disk is full. Nothing of the commit was stored."""
+    """A resource of the machine is exhausted. Nothing of the request was stored."""
 
     code = "RESOURCE_EXHAUSTED"
+
+
+class DiskFull(ResourceExhausted):
+    """The disk, or the user's quota of it, is full. Nothing of the request was stored."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(
+            f"The disk that holds {path} is full: free some space in {path.parent} or raise the quota, then retry. "
+            "Nothing was stored."
+        )
 
 
 class Unavailable(FireliteError):

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from firelite.errors import DataFileInUse, FireliteError
+from firelite.errors import DataFileInUse, DiskFull, FireliteError
 from fireswarm.clocks import ServerClock, VirtualClock
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
+from fireswarm.errors import ConfigError, StoreError, StoreFull, StoreUnavailable
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.runs.make_mind import (
@@ -157,6 +157,8 @@ def open_database(
         return Database.open(path, indexes=indexes, clock=nanoseconds)
     except DataFileInUse:
         raise
+    except DiskFull as error:
+        raise StoreFull(str(error)) from error
     except (FireliteError, OSError) as error:
         raise StoreError(str(error)) from error
 

@@ -16,10 +16,15 @@ from pathlib import Path
 from typing import Protocol
 
 from firelite.documents.record import Record
-from firelite.errors import CorruptDataFile, FailedPrecondition, FireliteError, ResourceExhausted, Unavailable
+from firelite.errors import CorruptDataFile, DiskFull, FailedPrecondition, FireliteError, Unavailable
+from firelite.storage.disk import is_full
 
 APPLICATION_ID = 0x46_4C_49_54  # "FLIT", in the SQLite header
 FORMAT_VERSION = 1
+HEADER_BYTES = 100  # https://www.sqlite.org/fileformat.html#the_database_header
+
+_ONE_BYTE_LENGTHS = 128
+"""Protocol buffers write smaller lengths in one byte; a name has at most 6 KiB, which needs two."""
 
 _SCHEMA = (
     "CREATE TABLE documents (row INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL,"
@@ -27,8 +32,15 @@ _SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     "INSERT INTO meta VALUES ('last_commit_us', 0)",
 )
-_FULL_ERRORS = frozenset({sqlite3.SQLITE_FULL})
-_DAMAGE_ERRORS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DAMAGE_ERRORS = frozenset(
+    {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_ERROR,  # a statement of ours that does not fit: the schema is damaged
+        sqlite3.SQLITE_IOERR_SHORT_READ,  # the file was cut off
+    }
+)
 
 
 class Storage(Protocol):
@@ -106,6 +118,7 @@ class SqliteStorage:
         """Open the file and check or create its schema."""
         self._path = self.path = path
         self._read_only = read_only
+        is_new = not path.exists()
         try:
             uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
             self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
@@ -113,11 +126,12 @@ class SqliteStorage:
             raise Unavailable(f"The data file {path} cannot be opened: {error}.") from error
         try:
             self._prepare()
-        except sqlite3.Error as error:
+        except BaseException as error:  # whatever it is, the file must not stay open
             self._connection.close()
-            raise self._opening_error(error) from error
-        except FireliteError:
-            self._connection.close()
+            if is_new and path.exists() and not path.stat().st_size:
+                path.unlink()
+            if isinstance(error, sqlite3.Error):
+                raise self._opening_error(error) from error
             raise
 
     def _prepare(self) -> None:
@@ -145,19 +159,18 @@ class SqliteStorage:
             execute("COMMIT")
 
     def _opening_error(self, error: sqlite3.Error) -> FireliteError:
-        if _primary_code(error) in _DAMAGE_ERRORS or not hasattr(error, "sqlite_errorcode"):
-            # Python itself raises an error without a code for text that is not UTF-8.
+        code = getattr(error, "sqlite_errorcode", None)  # Python's own error, for text that is not UTF-8, has none
+        if code is None or code in _DAMAGE_ERRORS or code & 0xFF in _DAMAGE_ERRORS:
             return CorruptDataFile(self._path, str(error))
-        if _primary_code(error) in _FULL_ERRORS:
-            return _disk_full(self._path)
-        return Unavailable(f"The data file {self._path} cannot be opened: {error}.")
+        return _failure(self._path, error, f"The data file {self._path} cannot be opened: {error}.")
 
     def load(self) -> Iterator[Record]:
-        """Yield every stored document. Raises CorruptDataFile if a row does not match its checksum."""
+        """Yield every stored document. Raises CorruptDataFile for a row that is damaged."""
+        last_us = self.last_commit_us()
         try:
             rows = self._connection.execute("SELECT row, name, data, crc, create_us, update_us FROM documents")
             for row, name, data, crc, create_us, update_us in rows:
-                if zlib.crc32(data) != crc:
+                if not _is_intact(name, data, crc, create_us, update_us, last_us):
                     raise CorruptDataFile(self._path, f"the checksum of {name} does not match")
                 yield Record(name, data, create_us, update_us, row)
         except sqlite3.Error as error:
@@ -190,7 +203,9 @@ class SqliteStorage:
             row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         except sqlite3.Error as error:
             raise self._opening_error(error) from error
-        return None if row is None else int(row[0])
+        if row is not None and not isinstance(row[0], int):
+            raise CorruptDataFile(self._path, f"its {key} is no number")
+        return None if row is None else row[0]
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
         """Make the newest versions durable, all or none.
@@ -212,9 +227,8 @@ class SqliteStorage:
             # SQLite may have rolled back already; then this statement fails.
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-            if _primary_code(error) in _FULL_ERRORS:
-                raise _disk_full(self._path) from error
-            raise Unavailable(f"Writing {self._path} failed: {error}. Nothing of this commit was kept.") from error
+            text = f"Writing {self._path} failed: {error}. Nothing of this commit was kept."
+            raise _failure(self._path, error, text) from error
 
     def copy_to(self, target: Path) -> None:
         """Copy the file as it was opened to a new file. Raises ResourceExhausted or Unavailable."""
@@ -222,9 +236,7 @@ class SqliteStorage:
             with closing(sqlite3.connect(target)) as copy:
                 self._connection.backup(copy)
         except sqlite3.Error as error:
-            if _primary_code(error) in _FULL_ERRORS:
-                raise _disk_full(target) from error
-            raise Unavailable(f"Copying {self._path} to {target} failed: {error}.") from error
+            raise _failure(target, error, f"Copying {self._path} to {target} failed: {error}.") from error
 
     def close(self) -> None:
         """Merge the log into the file and close it."""
@@ -235,10 +247,19 @@ def _random_lineage() -> int:
     return secrets.randbits(63)  # SQLite's integers are signed
 
 
-def _primary_code(error: sqlite3.Error) -> int:
-    # The low byte of an extended result code is the primary code; errors of the module itself have none.
-    return getattr(error, "sqlite_errorcode", -1) & 0xFF
+def _failure(path: Path, error: sqlite3.Error, text: str) -> FireliteError:
+    """Return DiskFull, or Unavailable with the text."""
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL or is_full(path.parent):
+        return DiskFull(path)
+    return Unavailable(text)
 
 
-def _disk_full(path: Path) -> ResourceExhausted:
-    return ResourceExhausted(f"The disk that holds {path} is full; free some space and retry. Nothing was kept.")
+def _is_intact(name: object, data: object, crc: object, create_us: object, update_us: object, last_us: int) -> bool:
+    """Return True if a row has the types, the checksum, and the name inside of the checked content, of a document."""
+    if not (isinstance(name, str) and isinstance(data, bytes) and zlib.crc32(data) == crc):
+        return False
+    if not (isinstance(create_us, int) and isinstance(update_us, int) and 0 < create_us <= update_us <= last_us):
+        return False
+    # A serialized Document begins with the tag and the length of its name, in one or two bytes, then the name.
+    encoded = name.encode("utf-8", "surrogatepass")
+    return data.startswith(encoded, 2 if len(encoded) < _ONE_BYTE_LENGTHS else 3)
