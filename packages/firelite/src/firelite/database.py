@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -38,7 +39,10 @@ from firelite.storage.lockfile import FileLock
 from firelite.storage.snapshot_scan import snapshot_steps
 from firelite.storage.versions import Store
 from firelite.transactions.locks import LOCK_WAIT_SECONDS, LockTable, Owner
-from firelite.transactions.transactions import Fingerprint, Transaction, TransactionLimits, TransactionTable
+from firelite.transactions.transactions import Transaction, TransactionLimits, TransactionTable
+
+# A long query in a transaction lets other requests run, at most this often if their commits change its result.
+PAUSING_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,16 +307,36 @@ class Database:
         return self.store.count(query)
 
     async def _locked_query(self, query: Query, transaction: Transaction) -> tuple[list[Record], int]:
-        """Run a query and lock its documents. Repeats after a wait, since the result may have changed."""
+        """Run a query and lock its documents. Repeats if the result changed during a wait or a pause."""
+        pauses = PAUSING_ATTEMPTS
         while True:
-            await in_slices(self.store.all_index_steps(query))
+            pauses -= 1
             self.group.flush()
-            records, skipped = self.store.run(query)
-            waited = await self.transactions.lock_reads(transaction, [record.name for record in records])
-            if not waited or transaction.lost is not None:
+            read_us = self.clock.now()
+            result = self.store.run_small(query)
+            if result is None and pauses >= 0:
+                result = await in_slices(snapshot_steps(self.store, query, read_us))
+            elif result is None:  # other commits change the result again and again
+                result = self.store.run(query)
+            names = [record.name for record in result[0]]
+            await self.transactions.lock_reads(transaction, names, pauses=pauses >= 0)
+            self.group.flush()
+            if transaction.lost is not None or not self._has_changed(query, result[0], read_us):
                 break
-        transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(records)))
-        return records, skipped
+        transaction.queries.append(partial(self._has_changed, query, result[0], read_us))
+        return result
+
+    def _has_changed(self, query: Query, records: list[Record], since_us: int) -> bool:
+        """Return True if the query's result is no longer the one read at a time.
+
+        Looks at the documents changed since then only, unless it needs the others to find out.
+        """
+        if since_us >= self.store.horizon_us:
+            if not self.store.touches(query, since_us):
+                return False
+            if not query.bounded:
+                return True
+        return _fingerprint(self.store.run(query)[0]) != _fingerprint(records)
 
     def check_query(self, query: Query, *, search: FieldPath | None = None) -> None:
         """Raise FailedPrecondition if production would lack an index for the query. Needs ``indexes``.
@@ -333,5 +357,5 @@ def _check_length(path: Path, lock: FileLock) -> None:
         raise CorruptDataFile(path, f"it has {size} bytes: it was cut off")
 
 
-def _fingerprint(records: Sequence[Record]) -> Fingerprint:
-    return tuple((record.name, record.update_us) for record in records)
+def _fingerprint(records: Sequence[Record]) -> list[tuple[str, int]]:
+    return [(record.name, record.update_us) for record in records]

@@ -15,9 +15,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Protocol
 
+from firelite.disk import is_full
 from firelite.documents.record import Record
 from firelite.errors import CorruptDataFile, DiskFull, FailedPrecondition, FireliteError, Unavailable
-from firelite.storage.disk import is_full
 
 APPLICATION_ID = 0x46_4C_49_54  # "FLIT", in the SQLite header
 FORMAT_VERSION = 1

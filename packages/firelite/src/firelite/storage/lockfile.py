@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from firelite.disk import means_full
 from firelite.errors import DataFileInUse, DiskFull, FireliteError, Unavailable
-from firelite.storage.disk import means_full
 
 # ``read_endpoint`` holds the lock for a few microseconds as a test; a retry succeeds after that.
 _ATTEMPTS = 3

@@ -158,6 +158,21 @@ class Store:
             changed.setdefault(record.name, record)
         return changed
 
+    def touches(self, query: Query, moment_us: int) -> bool:
+        """Return True if a document changed since a time that matches the query, or matched it then.
+
+        Offset and limit are ignored. Raises FailedPrecondition if the time is too long ago.
+        """
+        for name, record in self.changed_since(moment_us).items():
+            if query.scope.contains(name):
+                before = self.get_at(name, moment_us)
+                if any(
+                    version is not None and version.exists and query.matches(version.fields(), version.key)
+                    for version in (record, before)
+                ):
+                    return True
+        return False
+
     def last_commit_at(self, moment_us: int) -> int:
         """Return the time of the last commit at a time that can be read."""
         for record, _ in reversed(self._history):
@@ -197,6 +212,10 @@ class Store:
         """Return the same as ``run``, or None if many documents would make it slow."""
         scans = plan(query)
         return self._collect(query, scans) if all(self._is_small(query, scan) for scan in scans) else None
+
+    def is_small(self, query: Query) -> bool:
+        """Return True if ``run`` is fast."""
+        return all(self._is_small(query, scan) for scan in plan(query))
 
     def _collect(self, query: Query, scans: list[Scan]) -> tuple[list[Record], int]:
         if query.limit == 0:
