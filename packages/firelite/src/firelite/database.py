@@ -37,12 +37,21 @@ from firelite.storage.expiry import ExpirySweeper
 from firelite.storage.group_commit import CommitGroup, Outcome
 from firelite.storage.lockfile import FileLock
 from firelite.storage.snapshot_scan import snapshot_steps
-from firelite.storage.versions import Store
+from firelite.storage.versions import HistoryLimits, Store
 from firelite.transactions.locks import LOCK_WAIT_SECONDS, LockTable, Owner
 from firelite.transactions.transactions import Transaction, TransactionLimits, TransactionTable
 
 # A long query in a transaction lets other requests run, at most this often if their commits change its result.
 PAUSING_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a database."""
+
+    transactions: TransactionLimits
+    history: HistoryLimits
+    lock_wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +76,7 @@ class Database:
         lock: FileLock | None,
         indexes: IndexSet | None,
         clock: Callable[[], int],
-        limits: TransactionLimits,
-        lock_wait_seconds: float,
+        limits: Limits,
     ) -> None:
         """Load the documents from *storage* and set up commits, listeners, locks and transactions."""
         self.indexes = indexes
@@ -77,7 +85,8 @@ class Database:
         self._closed = False
         last_us = storage.last_commit_us()
         # Earlier commits have no history; this is the earliest time that can be read.
-        self.store = Store(horizon_us=last_us, lineage=storage.lineage())
+        folder = None if storage.path is None else storage.path.parent
+        self.store = Store(last_us, storage.lineage(), limits.history, folder)
         next_row = self._load()
         self.clock = CommitClock(clock, last_us)
         self.group = CommitGroup(self.store, storage, self.clock, next_row)
@@ -87,8 +96,8 @@ class Database:
         )
         if indexes is not None and indexes.ttl_fields:
             self.group.listeners.append(self.expiry.on_commit)
-        self.locks = LockTable(lock_wait_seconds)
-        self.transactions = TransactionTable(self.locks, limits, self.clock.now)
+        self.locks = LockTable(limits.lock_wait_seconds)
+        self.transactions = TransactionTable(self.locks, limits.transactions, self.clock.now)
 
     @classmethod
     def open(
@@ -100,16 +109,18 @@ class Database:
         limits: TransactionLimits | None = None,
         lock_wait_seconds: float = LOCK_WAIT_SECONDS,
         read_only: bool = False,
+        history: HistoryLimits | None = None,
     ) -> Database:
         """Open a data file, or create it. None keeps everything in memory only.
 
         ``indexes`` turns on index enforcement and its time-to-live policies, ``clock`` returns nanoseconds since
-        1970. ``read_only`` opens the last commit of an existing file, also while another process has it open. Raises
-        DataFileInUse, CorruptDataFile, or Unavailable if the file cannot be opened.
+        1970, ``history`` limits the old versions that can be read (by default those of an hour). ``read_only`` opens
+        the last commit of an existing file, also while another process has it open. Raises DataFileInUse,
+        CorruptDataFile, or Unavailable if the file cannot be opened.
         """
-        limits = limits or TransactionLimits()
+        all_limits = Limits(limits or TransactionLimits(), history or HistoryLimits(), lock_wait_seconds)
         if path is None:
-            return cls(MemoryStorage(), None, indexes, clock, limits, lock_wait_seconds)
+            return cls(MemoryStorage(), None, indexes, clock, all_limits)
         path = Path(path).resolve()
         with ExitStack() as cleanup:
             lock = None if read_only else FileLock(path)
@@ -118,7 +129,7 @@ class Database:
                 _check_length(path, lock)
             storage = SqliteStorage(path, read_only=read_only)
             cleanup.callback(storage.close)
-            database = cls(storage, lock, indexes, clock, limits, lock_wait_seconds)
+            database = cls(storage, lock, indexes, clock, all_limits)
             cleanup.pop_all()
         return database
 

@@ -30,8 +30,8 @@ def anyio_backend() -> str:
 async def db() -> AsyncIterator[Database]:
     now = [0]
 
-    def clock() -> int:  # ten minutes per call: history is always too old
-        now[0] += 600 * 10**9
+    def clock() -> int:  # two hours per call: history is always too old
+        now[0] += 7200 * 10**9
         return now[0]
 
     with Database.open(None, clock=clock) as database:

@@ -17,6 +17,7 @@ from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import STORE_TOKEN, Settings
 from fireswarm.swarm.opening import archive
+from fireswarm.swarm.opening.open_parts import history_limits
 
 if TYPE_CHECKING:
     from firelite.database import Database
@@ -90,11 +91,12 @@ def serve(
     from firelite.wire.server import Server
 
     path = None if memory else _path(root, data)
+    history = history_limits(settings_for(root, None))
     token = os.environ.get(STORE_TOKEN, "")
 
     async def main() -> None:
         index_set = None if indexes is None else IndexSet.load(indexes)
-        with Database.open(path, indexes=index_set) as database:
+        with Database.open(path, indexes=index_set, history=history) as database:
             async with stop_signal() as stop, Server(database, port=port, token=token) as server:
                 console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
                 console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)

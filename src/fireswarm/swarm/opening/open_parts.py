@@ -13,6 +13,7 @@ import random
 import socket
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient
 
     from firelite.database import Database
+    from firelite.storage.versions import HistoryLimits
 
 EMULATOR_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 LOCAL_PROJECT = "fireswarm-local"
@@ -152,15 +154,20 @@ def open_database(
     try:
         if path is not None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if nanoseconds is None:
-            return Database.open(path, indexes=indexes)
-        return Database.open(path, indexes=indexes, clock=nanoseconds)
+        return Database.open(path, indexes=indexes, clock=nanoseconds or time.time_ns, history=history_limits(settings))
     except DataFileInUse:
         raise
     except DiskFull as error:
         raise StoreFull(str(error)) from error
     except (FireliteError, OSError) as error:
         raise StoreError(str(error)) from error
+
+
+def history_limits(settings: Settings) -> HistoryLimits:
+    """Return the limits of the embedded store's old versions."""
+    from firelite.storage.versions import HistoryLimits
+
+    return HistoryLimits(settings.store.history_seconds, disk_bytes=settings.store.history_disk_bytes)
 
 
 @contextlib.asynccontextmanager

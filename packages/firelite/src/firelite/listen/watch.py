@@ -267,7 +267,7 @@ class ListenStream:
             return
         self._send_events({target_id: {name: None for name, record in events.items() if record is None}}, read_us)
         found = (record for record in events.values() if record is not None)
-        self._push(_found(record, target_id, _projection(target)) for record in found)
+        self._push(_make_change(record, target_id, _projection(target)) for record in found)
 
     def _send_events(self, events: dict[int, Events], read_us: int) -> None:
         """Send one message per document, for all targets together."""
@@ -324,7 +324,7 @@ def _projection(target: Target) -> Sequence[FieldPath] | None:
     return target.query.projection if isinstance(target, QueryTarget) else None
 
 
-def _found(record: Record, target_id: int, projection: Sequence[FieldPath] | None) -> MessagePb:
+def _make_change(record: Record, target_id: int, projection: Sequence[FieldPath] | None) -> MessagePb:
     """Return the message about a document of a target."""
     response = ListenResponse()
     _set_document(response, record, projection)
