@@ -322,8 +322,10 @@ class Swarm:
 
 
 async def _until_over(batches: AsyncIterator[Sequence[Snapshot]], task_id: str) -> AsyncGenerator[list[Task]]:
-    """Yield the tasks of each batch until the task is over."""
+    """Yield the tasks of each batch until the task is over. Raises NotFound if its document is gone."""
     async for snapshots in batches:
+        if all(snapshot.id != task_id for snapshot in snapshots):
+            raise NotFound(f"task {task_id} is gone: it was deleted, or the store was wiped or restored")
         tasks = _parse_objective(snapshots)
         yield tasks
         if is_over(tasks, task_id):

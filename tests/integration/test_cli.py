@@ -220,13 +220,14 @@ async def test_killed_fleet_leaves_no_role_process(root: Path) -> None:
         await until(none_runs, seconds=PATIENCE_SECONDS, what="the end of every process")
 
 
-def test_store_server_prints_its_address_and_locks_the_data_file(root: Path) -> None:
+def test_store_server_prints_its_address_and_shows_the_store_to_other_commands(root: Path) -> None:
     with running(root, "store", "serve", "--port", "0") as server:
         address = line_with(server, "export FIRESTORE_EMULATOR_HOST=").partition("=")[2]
         ok(root, "submit", "found through the lock file", "--role", "scout")
         done = swarm(root, "tasks", "--json", FIRESTORE_EMULATOR_HOST=address)
         assert [task["objective"] for task in json.loads(done.stdout)] == ["found through the lock file"]
-        refused = swarm(root, "store", "stats")
+        assert ok(root, "store", "stats")["documents"] == 2
+        refused = swarm(root, "store", "serve", "--port", "0")
         assert refused.returncode == 1
         assert str(server.pid) in refused.stderr
         assert address in refused.stderr

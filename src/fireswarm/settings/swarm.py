@@ -25,6 +25,14 @@ class StoreSettings(SettingsSection):
     project: str | None = Field(default=None, description="Google Cloud project, for uri: firestore")
     database: str = Field(default="(default)", description="Firestore database id")
     blobs: str = Field(default=".fireswarm/blobs", description="folder or gs://bucket/prefix that stores large content")
+    history_seconds: float = Field(
+        default=3600.0, ge=0, description="age of old versions that the embedded store can read in a transaction"
+    )
+    history_disk_bytes: int = Field(
+        default=1_073_741_824,
+        ge=0,
+        description="limit of old versions on the disk; the oldest are dropped first",
+    )
 
 
 class LeaseSettings(SettingsSection):

@@ -17,6 +17,7 @@ from pathlib import Path
 from firelite.database import Database
 from firelite.errors import FireliteError
 from firelite.query.index_definitions import IndexSet
+from firelite.storage.versions import HISTORY_MAX_DISK_BYTES, HISTORY_SECONDS, HistoryLimits
 from firelite.wire.server import Server
 
 TOKEN = "FIRELITE_TOKEN"
@@ -53,6 +54,18 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     serve.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
     serve.add_argument("--data", type=Path, help="data file (default: in memory, lost at the end)")
     serve.add_argument("--indexes", type=Path, help="firestore.indexes.json to enforce (default: no enforcement)")
+    serve.add_argument(
+        "--history-seconds",
+        type=float,
+        default=HISTORY_SECONDS,
+        help="age of old versions that read-only transactions and read_time can read (default: an hour)",
+    )
+    serve.add_argument(
+        "--history-disk-bytes",
+        type=int,
+        default=HISTORY_MAX_DISK_BYTES,
+        help="size of old versions on the disk; the oldest are dropped first (default: 1 GiB)",
+    )
     return parser.parse_args(arguments)
 
 
@@ -69,7 +82,8 @@ async def _serve(options: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    with Database.open(options.data, indexes=indexes) as db:
+    history = HistoryLimits(options.history_seconds, disk_bytes=options.history_disk_bytes)
+    with Database.open(options.data, indexes=indexes, history=history) as db:
         async with Server(db, options.host, options.port, token=os.environ.get(TOKEN, "")) as server:
             print(json.dumps({"endpoint": server.endpoint, "pid": os.getpid()}), flush=True)
             await stopping.wait()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,14 +32,26 @@ from firelite.query.query import Query
 from firelite.query.slices import in_slices
 from firelite.storage.clock import CommitClock
 from firelite.storage.commit import written_names
-from firelite.storage.datafile import MemoryStorage, SqliteStorage, Storage
+from firelite.storage.datafile import HEADER_BYTES, MemoryStorage, SqliteStorage, Storage
 from firelite.storage.expiry import ExpirySweeper
 from firelite.storage.group_commit import CommitGroup, Outcome
 from firelite.storage.lockfile import FileLock
 from firelite.storage.snapshot_scan import snapshot_steps
-from firelite.storage.versions import Store
+from firelite.storage.versions import HistoryLimits, Store
 from firelite.transactions.locks import LOCK_WAIT_SECONDS, LockTable, Owner
-from firelite.transactions.transactions import Fingerprint, Transaction, TransactionLimits, TransactionTable
+from firelite.transactions.transactions import Transaction, TransactionLimits, TransactionTable
+
+# A long query in a transaction lets other requests run, at most this often if their commits change its result.
+PAUSING_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a database."""
+
+    transactions: TransactionLimits
+    history: HistoryLimits
+    lock_wait_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +76,7 @@ class Database:
         lock: FileLock | None,
         indexes: IndexSet | None,
         clock: Callable[[], int],
-        limits: TransactionLimits,
-        lock_wait_seconds: float,
+        limits: Limits,
     ) -> None:
         """Load the documents from *storage* and set up commits, listeners, locks and transactions."""
         self.indexes = indexes
@@ -72,7 +85,8 @@ class Database:
         self._closed = False
         last_us = storage.last_commit_us()
         # Earlier commits have no history; this is the earliest time that can be read.
-        self.store = Store(horizon_us=last_us)
+        folder = None if storage.path is None else storage.path.parent
+        self.store = Store(last_us, storage.lineage(), limits.history, folder)
         next_row = self._load()
         self.clock = CommitClock(clock, last_us)
         self.group = CommitGroup(self.store, storage, self.clock, next_row)
@@ -82,8 +96,8 @@ class Database:
         )
         if indexes is not None and indexes.ttl_fields:
             self.group.listeners.append(self.expiry.on_commit)
-        self.locks = LockTable(lock_wait_seconds)
-        self.transactions = TransactionTable(self.locks, limits, self.clock.now)
+        self.locks = LockTable(limits.lock_wait_seconds)
+        self.transactions = TransactionTable(self.locks, limits.transactions, self.clock.now)
 
     @classmethod
     def open(
@@ -94,32 +108,36 @@ class Database:
         clock: Callable[[], int] = time.time_ns,
         limits: TransactionLimits | None = None,
         lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+        read_only: bool = False,
+        history: HistoryLimits | None = None,
     ) -> Database:
         """Open a data file, or create it. None keeps everything in memory only.
 
         ``indexes`` turns on index enforcement and its time-to-live policies, ``clock`` returns nanoseconds since
-        1970. Raises DataFileInUse, CorruptDataFile, or Unavailable if the file cannot be opened.
+        1970, ``history`` limits the old versions that can be read (by default those of an hour). ``read_only`` opens
+        the last commit of an existing file, also while another process has it open. Raises DataFileInUse,
+        CorruptDataFile, or Unavailable if the file cannot be opened.
         """
-        limits = limits or TransactionLimits()
+        all_limits = Limits(limits or TransactionLimits(), history or HistoryLimits(), lock_wait_seconds)
         if path is None:
-            return cls(MemoryStorage(), None, indexes, clock, limits, lock_wait_seconds)
+            return cls(MemoryStorage(), None, indexes, clock, all_limits)
         path = Path(path).resolve()
-        lock = FileLock(path)
-        storage: SqliteStorage | None = None
-        try:
-            storage = SqliteStorage(path)
-            return cls(storage, lock, indexes, clock, limits, lock_wait_seconds)
-        except FireliteError:
-            if storage is not None:
-                storage.close()
-            lock.release()
-            raise
+        with ExitStack() as cleanup:
+            lock = None if read_only else FileLock(path)
+            if lock is not None:
+                cleanup.callback(lock.release)
+                _check_length(path, lock)
+            storage = SqliteStorage(path, read_only=read_only)
+            cleanup.callback(storage.close)
+            database = cls(storage, lock, indexes, clock, all_limits)
+            cleanup.pop_all()
+        return database
 
     def _load(self) -> int:
         highest = 0
         names: set[str] = set()
         for record in self._storage.load():
-            if record.name in names and isinstance(self._storage, SqliteStorage):
+            if record.name in names and self._storage.path is not None:
                 raise CorruptDataFile(self._storage.path, f"it holds {record.name} twice")
             names.add(record.name)
             highest = max(highest, record.row)
@@ -155,7 +173,12 @@ class Database:
     @property
     def path(self) -> Path | None:
         """Path of the data file; None in memory."""
-        return self._lock.path if self._lock is not None else None
+        return self._storage.path
+
+    def renew_lineage(self) -> None:
+        """Begin another history: listeners that reconnect start over. Raises ResourceExhausted or Unavailable."""
+        self._storage.renew_lineage()
+        self.store.lineage = self._storage.lineage()
 
     def publish_endpoint(self, endpoint: str | None) -> None:
         """Publish the address (``host:port``) of this database in the lock file."""
@@ -230,7 +253,8 @@ class Database:
         try:
             outcome = await self.group.submit(writes, names)
         except (ResourceExhausted, Unavailable):
-            raise  # clients repeat the same commit, so the transaction must stay open
+            self.transactions.reopen(transaction)  # clients repeat the same commit
+            raise
         except FireliteError:
             self.transactions.fail(transaction)
             raise
@@ -294,16 +318,36 @@ class Database:
         return self.store.count(query)
 
     async def _locked_query(self, query: Query, transaction: Transaction) -> tuple[list[Record], int]:
-        """Run a query and lock its documents. Repeats after a wait, since the result may have changed."""
+        """Run a query and lock its documents. Repeats if the result changed during a wait or a pause."""
+        pauses = PAUSING_ATTEMPTS
         while True:
-            await in_slices(self.store.all_index_steps(query))
+            pauses -= 1
             self.group.flush()
-            records, skipped = self.store.run(query)
-            waited = await self.transactions.lock_reads(transaction, [record.name for record in records])
-            if not waited or transaction.lost is not None:
+            read_us = self.clock.now()
+            result = self.store.run_small(query)
+            if result is None and pauses >= 0:
+                result = await in_slices(snapshot_steps(self.store, query, read_us))
+            elif result is None:  # other commits change the result again and again
+                result = self.store.run(query)
+            names = [record.name for record in result[0]]
+            await self.transactions.lock_reads(transaction, names, pauses=pauses >= 0)
+            self.group.flush()
+            if transaction.lost is not None or not self._has_changed(query, result[0], read_us):
                 break
-        transaction.queries.append((lambda: _fingerprint(self.store.run(query)[0]), _fingerprint(records)))
-        return records, skipped
+        transaction.queries.append(partial(self._has_changed, query, result[0], read_us))
+        return result
+
+    def _has_changed(self, query: Query, records: list[Record], since_us: int) -> bool:
+        """Return True if the query's result is no longer the one read at a time.
+
+        Looks at the documents changed since then only, unless it needs the others to find out.
+        """
+        if since_us >= self.store.horizon_us:
+            if not self.store.touches(query, since_us):
+                return False
+            if not query.bounded:
+                return True
+        return _fingerprint(self.store.run(query)[0]) != _fingerprint(records)
 
     def check_query(self, query: Query, *, search: FieldPath | None = None) -> None:
         """Raise FailedPrecondition if production would lack an index for the query. Needs ``indexes``.
@@ -317,5 +361,12 @@ class Database:
             self.indexes.check(query)
 
 
-def _fingerprint(records: Sequence[Record]) -> Fingerprint:
-    return tuple((record.name, record.update_us) for record in records)
+def _check_length(path: Path, lock: FileLock) -> None:
+    """Raise CorruptDataFile for a file that was cut off so far that SQLite would take it for a new one."""
+    size = path.stat().st_size if path.exists() else HEADER_BYTES
+    if size < HEADER_BYTES and (size or not lock.is_new):
+        raise CorruptDataFile(path, f"it has {size} bytes: it was cut off")
+
+
+def _fingerprint(records: Sequence[Record]) -> list[tuple[str, int]]:
+    return [(record.name, record.update_us) for record in records]

@@ -8,7 +8,8 @@
     ├── AlreadyExists             ALREADY_EXISTS       a ``create`` writes an existing document
     ├── FailedPrecondition        FAILED_PRECONDITION  stale update_time, missing index, read_time too old
     ├── Aborted                   ABORTED              a transaction lost a conflict; restart it
-    ├── ResourceExhausted         RESOURCE_EXHAUSTED   the disk is full
+    ├── ResourceExhausted         RESOURCE_EXHAUSTED   base of the next
+    │   └── DiskFull              RESOURCE_EXHAUSTED   the disk, or a quota of it, is full
     ├── Unavailable               UNAVAILABLE          the store is closed or its file cannot be written
     ├── Unimplemented             UNIMPLEMENTED        firelite lacks the feature in the message
     ├── DataFileInUse             FAILED_PRECONDITION  another process has the data file open
@@ -20,6 +21,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 
@@ -64,9 +66,20 @@ class Aborted(FireliteError):
 
 
 class ResourceExhausted(FireliteError):
-    """The disk is full. Nothing of the commit was stored."""
+    """A resource of the machine is exhausted. Nothing of the request was stored."""
 
     code = "RESOURCE_EXHAUSTED"
+
+
+class DiskFull(ResourceExhausted):
+    """The disk, or the user's quota of it, is full. Nothing of the request was stored."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(
+            f"The disk that holds {path} is full: free some space in {path.parent} or raise the quota, then retry. "
+            "Nothing was stored."
+        )
 
 
 class Unavailable(FireliteError):
@@ -95,13 +108,18 @@ class DataFileInUse(FireliteError):
         self.path = path
         self.pid = pid
         self.endpoint = endpoint
-        holder = f"process {pid}" if pid is not None else "another process"
-        advice = (
-            f"connect to it with FIRESTORE_EMULATOR_HOST={endpoint}"
-            if endpoint is not None
-            else "stop it, or open another file"
-        )
-        super().__init__(f"The data file {path} is open in {holder}; {advice}.")
+        advice = f"connect to it with FIRESTORE_EMULATOR_HOST={endpoint}, or " if endpoint is not None else ""
+        super().__init__(f"The data file {path} is open in {self.holder}; {advice}end that process{self.command}.")
+
+    @property
+    def holder(self) -> str:
+        """Name of the process that has the file open."""
+        return f"process {self.pid}" if self.pid is not None else "another process"
+
+    @property
+    def command(self) -> str:
+        """Return the command that ends the holder, in parentheses after a space; empty if the process is unknown."""
+        return f" (`kill {self.pid}`)" if self.pid is not None else ""
 
 
 class CorruptDataFile(FireliteError):
@@ -112,9 +130,10 @@ class CorruptDataFile(FireliteError):
     def __init__(self, path: Path, reason: str) -> None:
         self.path = path
         self.reason = reason
+        aside = f"mv {shlex.quote(str(path))} {shlex.quote(f'{path}.damaged')}"
         super().__init__(
-            f"The data file {path} is damaged ({reason}). It was left as it is: restore it from a backup or an "
-            "export, or move it aside to start with an empty database."
+            f"The data file {path} is damaged ({reason}). It was left as it is. Move it aside (`{aside}`), then "
+            "restore a backup or import an export, or start with an empty database."
         )
 
 

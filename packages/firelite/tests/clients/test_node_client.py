@@ -8,11 +8,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.cloud.firestore import Client
+
+from conformance.clients import make_client
+from replaced import free_port, restore, serving, wipe, write_before
 
 pytestmark = pytest.mark.node
 
@@ -83,3 +88,43 @@ def test_node_client_can_read_write_query_and_listen(modules: Path, endpoint: st
         "deleted": 0,
         "partitions": True,
     }
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.mark.parametrize("change", [wipe, restore, None], ids=["wiped", "restored", "memory"])
+def test_node_listener_drops_what_is_gone(
+    modules: Path, tmp_path: Path, port: int, change: Callable[[Path], None] | None
+) -> None:
+    path = None if change is None else tmp_path / "node.db"
+    environment = {
+        "SMOKE_PROJECT": "node-smoke",
+        "SMOKE_MODULES": str(modules),
+        "METADATA_SERVER_DETECTION": "none",  # else the client looks for Google's cloud
+    }
+    with ExitStack() as cleanup:
+        with serving(port, path) as endpoint:
+            write_before(make_client(Client, endpoint, "node-smoke"), path)
+            environment |= {"FIRESTORE_EMULATOR_HOST": endpoint}
+            command = ["node", str(HERE / "listen.mjs")]
+            listener = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True)
+            assert listener.stdout is not None
+            cleanup.enter_context(listener.stdout)
+            cleanup.callback(listener.wait)
+            cleanup.callback(listener.kill)
+            assert sorted(json.loads(listener.stdout.readline())) == ["a", "b", "old"]
+        if change is not None and path is not None:
+            change(path)
+        with serving(port, path) as endpoint:
+            other: Any = make_client(Client, endpoint, "node-smoke")
+            other.document("c/new").set({"x": 9})
+            truth = ["new", "old"] if change is restore else ["new"]
+            for line in listener.stdout:
+                assert "error" not in line
+                if sorted(json.loads(line)) == truth:
+                    break
+            else:
+                pytest.fail("the listener ended")

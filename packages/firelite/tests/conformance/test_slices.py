@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from google.cloud.firestore import AsyncClient
+from google.cloud.firestore import AsyncClient, async_transactional
 from google.cloud.firestore_v1.base_query import FieldFilter
 
 from firelite.query import slices
@@ -62,11 +62,31 @@ def large(client: Any) -> Any:
     return client.collection("c").where(filter=FieldFilter("n", ">", 0))
 
 
+async def in_transaction(client: Any) -> None:
+    """Sum and write in one transaction."""
+    transaction = client.transaction()
+
+    @async_transactional
+    async def work(transaction: Any) -> None:
+        [[result]] = await large(client).sum("n").get(transaction=transaction)
+        transaction.set(client.document("sums/one"), {"sum": result.value})
+
+    await work(transaction)
+
+
+async def listened(client: Any) -> None:
+    async with listening(client) as listener:
+        listener.add_query(large(client))
+        assert len(await listener.until_snapshot()) == DOCUMENTS + 2
+
+
 LONG: dict[str, Callable[[Any], Awaitable[Any]]] = {
     "index": lambda client: large(client).order_by("n").order_by("even").limit(1).get(),
     "sum": lambda client: large(client).sum("n").get(),
     "count": lambda client: large(client).where(filter=FieldFilter("even", ">", False)).count().get(),
     "query": lambda client: large(client).get(),
+    "transaction": in_transaction,
+    "listener": listened,
     "group": lambda client: client.collection_group("c").where(filter=FieldFilter("n", ">", 0)).avg("n").get(),
 }
 
@@ -82,6 +102,41 @@ async def test_gets_finish_while_a_long_query_pauses(lite: AsyncClient, work: st
     assert not task.done()
     first_pause.over.set()
     await task
+
+
+async def test_large_listener_misses_no_change_that_was_made_while_it_opened(
+    lite: AsyncClient, first_pause: FirstPause
+) -> None:
+    await fill(lite)
+    async with listening(lite) as listener:
+        listener.add_query(large(lite))
+        words = asyncio.ensure_future(listener.until_snapshot())
+        with anyio.fail_after(20):
+            await first_pause.begun.wait()
+            await lite.document("c/0000").delete()
+            await lite.document("c/0001").set({"n": 0})
+            await lite.document("c/new").set({"n": 7})
+        first_pause.over.set()
+        shown = {word.partition(" ")[0] for word in await words}
+    assert {"new", "0002"} < shown
+    assert not {"0000", "0001"} & shown
+    assert len(shown - {"ADD", "CURRENT"}) == DOCUMENTS - 1
+
+
+async def test_query_of_a_transaction_sees_changes_that_were_made_while_it_ran(
+    lite: AsyncClient, first_pause: FirstPause
+) -> None:
+    await fill(lite)
+    transaction: Any = lite.transaction()
+    await transaction._begin()
+    task = asyncio.ensure_future(large(lite).sum("n").get(transaction=transaction))
+    with anyio.fail_after(20):
+        await first_pause.begun.wait()
+        await lite.document("c/new").set({"n": 1000})
+    first_pause.over.set()
+    [[result]] = await task
+    assert result.value == DOCUMENTS + 1000
+    await transaction._commit()
 
 
 async def test_sum_sees_one_state_while_values_move_between_documents(

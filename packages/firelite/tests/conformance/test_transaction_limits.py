@@ -82,10 +82,10 @@ async def test_dropped_history_cannot_be_read() -> None:
         client = connect(db)
         ref = client.document("c/a")
         then: Any = (await ref.set({"n": 1})).update_time
-        now[0] += 200 * 10**9
+        now[0] += 3000 * 10**9
         await ref.set({"n": 2})
         assert (await ref.get(read_time=then)).get("n") == 1
-        now[0] += 400 * 10**9
+        now[0] += 4000 * 10**9
         await ref.set({"n": 3})
         with pytest.raises(exceptions.FailedPrecondition, match="too old"):
             await ref.get(read_time=then)

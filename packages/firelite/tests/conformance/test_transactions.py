@@ -94,6 +94,38 @@ async def test_first_reader_commits_and_the_second_is_aborted(client: AsyncClien
     assert (await ref.get()).get("by") == "early"
 
 
+async def test_first_reader_does_not_wait_for_an_idle_later_reader(lite: AsyncClient) -> None:
+    ref = lite.document("c/a")
+    await ref.set({"n": 0})
+    early, late = await begin(lite), await begin(lite)
+    await ref.get(transaction=early)
+    query: Any = lite.collection("c").where(filter=FieldFilter("n", "==", 0))
+    assert [s.id async for s in query.stream(transaction=late)] == ["a"]
+    early.update(ref, {"n": 1})
+    await commit(early)
+    late.set(lite.document("c/other"), {"seen": 0})
+    with pytest.raises(exceptions.Aborted, match="older"):
+        await commit(late)
+    assert not (await lite.document("c/other").get()).exists
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["later-reader", "without-a-read"])
+async def test_writer_waits_for_an_earlier_reader(lite: AsyncClient, reads: bool) -> None:
+    ref = lite.document("c/a")
+    await ref.set({"n": 0})
+    late, early = await begin(lite), await begin(lite)
+    await ref.get(transaction=early)
+    if reads:
+        await ref.get(transaction=late)
+    late.update(ref, {"n": 1})
+    committing = asyncio.ensure_future(commit(late))
+    await lite.document("c/other").set({})
+    assert not committing.done()
+    assert (await ref.get(transaction=early)).get("n") == 0
+    await commit(early)
+    await committing
+
+
 async def test_losing_transaction_reads_one_snapshot_and_is_aborted_at_commit(lite: AsyncClient) -> None:
     a, b = lite.document("c/a"), lite.document("c/b")
     await asyncio.gather(a.set({"n": 1}), b.set({"n": 1}))

@@ -30,8 +30,8 @@ def anyio_backend() -> str:
 async def db() -> AsyncIterator[Database]:
     now = [0]
 
-    def clock() -> int:  # ten minutes per call: history is always too old
-        now[0] += 600 * 10**9
+    def clock() -> int:  # two hours per call: history is always too old
+        now[0] += 7200 * 10**9
         return now[0]
 
     with Database.open(None, clock=clock) as database:
@@ -100,7 +100,7 @@ async def first_round(db: Database, limit: int | None = None) -> bytes:
     return token
 
 
-async def test_resume_without_history_sends_a_count_filter(db: Database) -> None:
+async def test_resume_without_history_resets_the_target(db: Database) -> None:
     await put(db, "a", "b")
     token = await first_round(db)
     await drop(db, "a")
@@ -108,7 +108,7 @@ async def test_resume_without_history_sends_a_count_filter(db: Database) -> None
     stream = Stream(db)
     stream.add(token=token)
     words, _ = await stream.round()
-    assert words == ["ADD", "+m", "+n", "filter 3", "CURRENT"]
+    assert words == ["ADD", "RESET", "+b", "+m", "+n", "CURRENT"]
     await stream.responses.aclose()
 
 

@@ -1,30 +1,75 @@
-"""``swarm store``: serve, inspect, export, import and reset the embedded store."""
+"""``swarm store``: serve, inspect, back up, restore, export, import and reset the embedded store."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from firelite.errors import AlreadyExists, DataFileInUse
 from fireswarm.cli.shared.fleet import stop_signal
 from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for, table
 from fireswarm.errors import InvalidInput
-from fireswarm.settings import STORE_TOKEN
+from fireswarm.settings import STORE_TOKEN, Settings
+from fireswarm.swarm.opening import archive
+from fireswarm.swarm.opening.open_parts import history_limits
 
-app = typer.Typer(help="Manage the embedded Firestore: serve, stats, export, import, reset.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from firelite.database import Database
+
+app = typer.Typer(
+    help="Manage the embedded Firestore: serve, stats, backup, restore, export, import, reset.", no_args_is_help=True
+)
 
 Data = Annotated[Path | None, typer.Option("--data", help="Data file; default: store.data of the settings.")]
 DEFAULT_PORT = 8080
 
 
 def _path(root: Path, data: Path | None) -> Path:
+    """Return the data file, in an existing folder. Raises InvalidInput if the settings name another kind of store."""
     settings = settings_for(root, None)
-    path = data if data is not None else settings.path(settings.store.data)
+    path = data if data is not None else _data_file(settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
+
+
+def _data_file(settings: Settings) -> Path:
+    from firelite.storage.lockfile import read_endpoint
+
+    path, uri = settings.path(settings.store.data), settings.store.uri
+    if uri == "embedded" or (path.exists() and uri == f"firelite://{read_endpoint(path)}"):
+        return path
+    raise InvalidInput(
+        f"the settings or the environment name the store {uri}, which is not served from {path}: name a data file with "
+        f"--data, on the machine where it is"
+    )
+
+
+@contextmanager
+def _reading(root: Path, data: Path | None) -> Generator[Database]:
+    """Open the last commit of the data file, also while a fleet or a server uses it."""
+    from firelite.database import Database
+
+    path = _path(root, data)
+    with Database.open(path if path.exists() else None, read_only=True) as database:
+        yield database
+
+
+@contextmanager
+def _alone(command: str) -> Generator[None]:
+    """Say how to end the process that has the data file open, which a command that changes the file needs alone."""
+    try:
+        yield
+    except DataFileInUse as held:
+        raise InvalidInput(
+            f"{held.path} is open in {held.holder}, and `swarm store {command}` needs it alone: end that "
+            f"process{held.command}, then repeat the command"
+        ) from held
 
 
 @app.command()
@@ -46,11 +91,12 @@ def serve(
     from firelite.wire.server import Server
 
     path = None if memory else _path(root, data)
+    history = history_limits(settings_for(root, None))
     token = os.environ.get(STORE_TOKEN, "")
 
     async def main() -> None:
         index_set = None if indexes is None else IndexSet.load(indexes)
-        with Database.open(path, indexes=index_set) as database:
+        with Database.open(path, indexes=index_set, history=history) as database:
             async with stop_signal() as stop, Server(database, port=port, token=token) as server:
                 console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
                 console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)
@@ -66,10 +112,9 @@ def serve(
 @app.command()
 def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> None:
     """Show documents and bytes by collection."""
-    from firelite.database import Database
     from firelite.wire import admin
 
-    with Database.open(_path(root, data)) as database:
+    with _reading(root, data) as database:
         stats = admin.stats(database)
     if as_json:
         print_json(asdict(stats))
@@ -84,34 +129,74 @@ def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> No
 
 
 @app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(help="File to write.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+    data: Data = None,
+    root: Root = Path(),
+) -> None:
+    """Write the store, with its local blobs, to one file. Works while the store is in use."""
+    if target.exists() and not overwrite:
+        raise InvalidInput(f"{target} exists: repeat the command with --overwrite to replace it, or name another file")
+    written = archive.back_up(_path(root, data), archive.blobs_folder(settings_for(root, None)), target)
+    console.print(f"wrote {written} to {target}", soft_wrap=True)
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(help="File written by `swarm store backup`.")],
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing store: its data file, and blobs of the same name.")
+    ] = False,
+    data: Data = None,
+    root: Root = Path(),
+) -> None:
+    """Restore the store, with its local blobs, from a file written by `swarm store backup`."""
+    if not source.is_file():
+        raise InvalidInput(f"{source} does not exist: name a file written by `swarm store backup`")
+    path = _path(root, data)
+    with _alone("restore"):
+        restored = archive.restore(source, path, archive.blobs_folder(settings_for(root, None)), overwrite=overwrite)
+    console.print(f"restored {restored} from {source} to {path}", soft_wrap=True)
+
+
+@app.command()
 def export(
     target: Annotated[Path, typer.Argument(help="File to write, one JSON document per line.")],
     data: Data = None,
     root: Root = Path(),
 ) -> None:
-    """Export every document, with exact types, to a file."""
-    from firelite.database import Database
+    """Export every document, with exact types, to a file. Works while the store is in use; leaves blobs out."""
     from firelite.wire import admin
 
-    with Database.open(_path(root, data)) as database:
+    with _reading(root, data) as database:
         count = admin.export_jsonl(database, target)
-    console.print(f"exported {count:,} documents to {target}")
+    console.print(f"exported {count:,} documents to {target}", soft_wrap=True)
+    console.print("blobs are not in it; `swarm store backup` includes them", style="dim", soft_wrap=True)
 
 
 @app.command("import")
 def import_(
     source: Annotated[Path, typer.Argument(help="File written by `swarm store export`.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace documents that exist.")] = False,
     data: Data = None,
     root: Root = Path(),
 ) -> None:
-    """Import documents from an exported file."""
+    """Import all documents from an exported file, or none if one of them exists."""
     from firelite.database import Database
     from firelite.wire import admin
 
     if not source.is_file():
         raise InvalidInput(f"{source} does not exist: name a file written by `swarm store export`")
-    with Database.open(_path(root, data)) as database:
-        count = admin.import_jsonl(database, source)
+    path = _path(root, data)
+    try:
+        with _alone("import"), Database.open(path) as database:
+            count = admin.import_jsonl(database, source, overwrite=overwrite)
+    except AlreadyExists as error:
+        raise InvalidInput(
+            f"{error.message} Import into an empty data file (--data), or repeat the command with --overwrite to "
+            f"replace the existing documents"
+        ) from error
     console.print(f"imported {count:,} documents from {source}")
 
 
@@ -128,6 +213,6 @@ def reset(
     path = _path(root, data)
     if not yes:
         typer.confirm(f"delete every document in {path}?", abort=True)
-    with Database.open(path) as database:
+    with _alone("reset"), Database.open(path) as database:
         count = admin.reset(database)
     console.print(f"deleted {count:,} documents, {path} is empty")

@@ -13,6 +13,7 @@ import random
 import socket
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial
@@ -21,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from firelite.errors import DataFileInUse, FireliteError
+from firelite.errors import DataFileInUse, DiskFull, FireliteError
 from fireswarm.clocks import ServerClock, VirtualClock
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.errors import ConfigError, StoreError, StoreUnavailable
+from fireswarm.errors import ConfigError, StoreError, StoreFull, StoreUnavailable
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.runs.make_mind import (
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient
 
     from firelite.database import Database
+    from firelite.storage.versions import HistoryLimits
 
 EMULATOR_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 LOCAL_PROJECT = "fireswarm-local"
@@ -163,13 +165,20 @@ def open_database(
     try:
         if path is not None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if nanoseconds is None:
-            return Database.open(path, indexes=indexes)
-        return Database.open(path, indexes=indexes, clock=nanoseconds)
+        return Database.open(path, indexes=indexes, clock=nanoseconds or time.time_ns, history=history_limits(settings))
     except DataFileInUse:
         raise
+    except DiskFull as error:
+        raise StoreFull(str(error)) from error
     except (FireliteError, OSError) as error:
         raise StoreError(str(error)) from error
+
+
+def history_limits(settings: Settings) -> HistoryLimits:
+    """Return the limits of the embedded store's old versions."""
+    from firelite.storage.versions import HistoryLimits
+
+    return HistoryLimits(settings.store.history_seconds, disk_bytes=settings.store.history_disk_bytes)
 
 
 @contextlib.asynccontextmanager
@@ -298,9 +307,8 @@ def _elsewhere(held: DataFileInUse) -> str:
     if held.endpoint:
         return f"firelite://{held.endpoint}"
     raise StoreUnavailable(
-        f"{held.path} is open in {f'process {held.pid}' if held.pid else 'another process'}, which does not serve "
-        f"it, and did not end within {FILE_WAIT_SECONDS:g} s. Wait for it to end, or use `swarm store serve` to "
-        f"share the file."
+        f"{held.path} is open in {held.holder}, which does not serve it, and did not end within "
+        f"{FILE_WAIT_SECONDS:g} s. Wait for it to end, or end it{held.command}."
     ) from held
 
 

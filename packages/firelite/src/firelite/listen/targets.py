@@ -14,24 +14,11 @@ from firelite.documents.record import Record
 from firelite.errors import InvalidArgument
 from firelite.query.planner import IndexHome, index_home
 from firelite.query.query import Query
-from firelite.query.slices import at_once
+from firelite.query.slices import Steps, at_once
 from firelite.storage.snapshot_scan import snapshot_steps
 from firelite.storage.versions import Change, Store
 
 type Events = dict[str, Record | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """Initial state of a target.
-
-    ``reset``: the client must discard its state. ``count``: the number of documents in the target. It is sent as an
-    existence filter if deletions since the resume token are unknown; a client with a different count starts over.
-    """
-
-    events: Events
-    reset: bool = False
-    count: int | None = None
 
 
 class DocumentsTarget:
@@ -47,14 +34,14 @@ class DocumentsTarget:
         """Keys under which the hub registers the target."""
         return [("document", name) for name in self.names]
 
-    def open(self, store: Store, resume_us: int | None) -> Opening:
+    def open(self, store: Store, resume_us: int | None) -> Events:
         """Return all the documents, or those changed since ``resume_us``, and always the missing ones."""
         events: Events = {}
         for name in self.names:
             record = store.get(name)
             if record is None or resume_us is None or record.update_us > resume_us:
                 events[name] = record
-        return Opening(events)
+        return events
 
     def update(self, store: Store, changes: Sequence[Change]) -> Events:
         """Return the target's changes caused by a commit."""
@@ -67,34 +54,47 @@ class QueryTarget:
 
     query: Query
     shown: dict[str, int] = field(default_factory=dict[str, int])  # name -> update time of the version sent
+    _read: tuple[dict[str, Record], int] | None = None  # see read_steps
 
     @property
     def homes(self) -> list[IndexHome]:
         """Keys under which the hub registers the target."""
         return [index_home(self.query.scope)]
 
-    def open(self, store: Store, resume_us: int | None) -> Opening:
-        """Return the whole result, or its changes since ``resume_us``."""
-        records, _ = store.run(self.query)
-        self.shown = {record.name: record.update_us for record in records}
-        if resume_us is None:
-            return Opening({record.name: record for record in records})
-        newer: Events = {record.name: record for record in records if record.update_us > resume_us}
-        if resume_us >= store.horizon_us:
-            return Opening(self._since(store, resume_us, records, newer))
-        if self.query.bounded:
-            # An old document may have moved into the result without a change of its time or of the count.
-            return Opening({record.name: record for record in records}, reset=True)
-        return Opening(newer, count=len(records))
+    def read_steps(self, store: Store, read_us: int) -> Steps[None]:
+        """Read the result at a time, as it may take long; ``open`` adds the changes since then."""
+        records, _ = yield from snapshot_steps(store, self.query, read_us)
+        self._read = {record.name: record for record in records}, read_us
 
-    def _since(self, store: Store, resume_us: int, found: list[Record], newer: Events) -> Events:
+    def open(self, store: Store, resume_us: int | None) -> Events:
+        """Return the whole result, or its changes since ``resume_us``, which the history must include."""
+        records = self._newest(store)
+        self.shown = {name: record.update_us for name, record in records.items()}
+        if resume_us is None:
+            return dict(records)
         if self.query.bounded:
             before, _ = at_once(snapshot_steps(store, self.query, resume_us))
-            return _difference({record.name: record.update_us for record in before}, found)
+            return _difference({record.name: record.update_us for record in before}, list(records.values()))
+        newer: Events = {name: record for name, record in records.items() if record.update_us > resume_us}
         for name in store.changed_since(resume_us):
             if name not in self.shown and self.query.scope.contains(name):
                 newer[name] = None
         return newer
+
+    def _newest(self, store: Store) -> dict[str, Record]:
+        """Return the documents of the newest result: those that were read, with the changes since then."""
+        records, read_us = self._read or ({}, -1)
+        self._read = None
+        if read_us < store.horizon_us or (self.query.bounded and store.touches(self.query, read_us)):
+            return {record.name: record for record in store.run(self.query)[0]}
+        if not self.query.bounded:
+            for name, record in store.changed_since(read_us).items():
+                records.pop(name, None)
+                if not (record.exists and self.query.scope.contains(name)):
+                    continue
+                if self.query.matches(record.fields(), record.key):
+                    records[name] = record
+        return records
 
     def update(self, store: Store, changes: Sequence[Change]) -> Events:
         """Return the target's changes caused by a commit."""

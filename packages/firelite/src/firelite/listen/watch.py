@@ -8,17 +8,16 @@ the consistent state of its read_time.
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 
 from firelite.documents.fields import project
+from firelite.documents.paths import FieldPath
 from firelite.documents.protos import (
     ListenResponse,
     MessagePb,
     Status,
-    TargetChange,
     TargetChangeType,
     TargetPb,
     micros_of,
@@ -27,10 +26,12 @@ from firelite.documents.protos import (
 from firelite.documents.record import Record
 from firelite.errors import FireliteError, InvalidArgument, Unavailable
 from firelite.listen.targets import DocumentsTarget, Events, QueryTarget, Target
+from firelite.listen.tokens import make_token, resumable_us
+from firelite.query.filter_rules import check_listenable
 from firelite.query.parse import parse_query
 from firelite.query.planner import IndexHome
 from firelite.query.query import Query
-from firelite.query.slices import in_slices
+from firelite.query.slices import SMALL_DOCUMENTS, STEP_DOCUMENTS, in_slices, pause
 from firelite.status import CODES
 from firelite.storage.clock import CommitClock
 from firelite.storage.group_commit import CommitGroup
@@ -40,8 +41,6 @@ from firelite.storage.versions import Change, Store, homes_of
 HEARTBEAT_SECONDS = 30.0
 # Beyond this backlog, resuming the client is cheaper than storing the messages.
 BACKLOG_MAX_MESSAGES = 100_000
-
-_TOKEN = struct.Struct(">q")
 
 
 class WatchHub:
@@ -112,7 +111,7 @@ class ListenStream:
     def __init__(self, hub: WatchHub) -> None:
         self._hub = hub
         self._targets: dict[int, Target] = {}
-        self._outbox: deque[MessagePb] = deque()
+        self._outbox: deque[MessagePb | Iterator[MessagePb]] = deque()
         self._ready = asyncio.Event()
         self._failure: FireliteError | None = None
         self._ended = False
@@ -125,7 +124,14 @@ class ListenStream:
         try:
             while True:
                 while self._outbox:
-                    yield self._outbox.popleft()
+                    response = self._outbox.popleft()
+                    if not isinstance(response, Iterator):
+                        yield response
+                        continue
+                    for number, made in enumerate(response, start=1):
+                        if number % STEP_DOCUMENTS == 0:
+                            await pause()
+                        yield made
                 if self._failure is not None:
                     raise self._failure
                 if self._ended:
@@ -145,67 +151,66 @@ class ListenStream:
     async def _read(self, requests: AsyncIterator[MessagePb]) -> None:
         try:
             async for request in requests:
-                await self._prepare(request)
-                self.handle(request)
+                self.handle(request, await self._prepare(request))
         except FireliteError as error:
             self.fail(error)
         finally:
             self._ended = True
             self._ready.set()
 
-    async def _prepare(self, request: MessagePb) -> None:
-        """Build the indexes of a new target's query while other requests are served."""
-        message = request.add_target.query
-        if not message.HasField("structured_query"):
-            return
+    async def _prepare(self, request: MessagePb) -> QueryTarget | None:
+        """Return the target of a large query, its result read while other requests are served; otherwise None."""
+        if request.add_target.WhichOneof("target_type") != "query":
+            return None
         with suppress(FireliteError):  # `handle` reports it
-            query = parse_query(message.parent, message.structured_query)
-            self._hub.check_query(query)
-            await in_slices(self._hub.store.all_index_steps(query))
+            target = self._make_target(request.add_target)
+            if isinstance(target, QueryTarget) and not self._hub.store.is_small(target.query):
+                self._hub.group.flush()
+                await in_slices(target.read_steps(self._hub.store, self._hub.clock.now()))
+                return target
+        return None
 
     def fail(self, error: FireliteError) -> None:
         """End the stream with an error, after the unsent messages."""
         self._failure = self._failure or error
         self._ready.set()
 
-    def handle(self, request: MessagePb) -> None:
-        """Add or remove a target. An invalid target is removed with the reason, and the stream continues."""
+    def handle(self, request: MessagePb, prepared: QueryTarget | None = None) -> None:
+        """Add or remove a target. An invalid target is removed with the reason, and the stream continues.
+
+        *prepared* is the target to add if it was made already.
+        """
         kind = request.WhichOneof("target_change")
         if kind == "add_target":
-            self._add(request.add_target)
+            self._add(request.add_target, prepared)
         elif kind == "remove_target":
             self._drop(request.remove_target)
             self._send_target(TargetChangeType.REMOVE, request.remove_target)
         else:
             raise InvalidArgument("A ListenRequest must add or remove a target.")
 
-    def _add(self, message: TargetPb) -> None:
+    def _add(self, message: TargetPb, prepared: QueryTarget | None) -> None:
         """Add a target: send its initial state, then register it unless it is a one-time target."""
         target_id = message.target_id or self._free_id()
         if target_id in self._targets:
             raise InvalidArgument(f"Target {target_id} is already in use on this stream.")
         try:
-            target = self._make_target(message)
-            resume_us = self._resume_us(message)
+            target = prepared or self._make_target(message)
         except FireliteError as error:
-            cause = Status(code=CODES[error.code], message=error.message)
-            self._push(ListenResponse(target_change=_target_change(TargetChangeType.REMOVE, [target_id], cause=cause)))
+            removal = self._target_change(TargetChangeType.REMOVE, [target_id], None)
+            removal.target_change.cause.CopyFrom(Status(code=CODES[error.code], message=error.message))
+            self._push(removal)
             return
         self._send_target(TargetChangeType.ADD, target_id)
         self._hub.group.flush()
-        reset = resume_us is not None and resume_us > self._hub.clock.now()
-        opening = target.open(self._hub.store, None if reset else resume_us)
-        read_us = self._hub.clock.now()
-        if reset or opening.reset:
+        resume_us = self._resume_us(message)
+        if resume_us is None and (message.resume_token or message.HasField("read_time")):
             self._send_target(TargetChangeType.RESET, target_id)
+        events = target.open(self._hub.store, resume_us)
+        read_us = self._hub.clock.now()
         self._targets[target_id] = target
-        self._send_events({target_id: opening.events}, read_us)
-        if opening.count is not None:
-            response = ListenResponse()
-            response.filter.target_id = target_id
-            response.filter.count = opening.count
-            self._push(response)
-        self._push(ListenResponse(target_change=_target_change(TargetChangeType.CURRENT, [target_id], read_us)))
+        self._send_opening(target_id, target, events, read_us)
+        self._send_target(TargetChangeType.CURRENT, target_id, read_us)
         self._snapshot(read_us)
         if message.once:
             del self._targets[target_id]
@@ -220,18 +225,16 @@ class ListenStream:
         if kind != "query":
             raise InvalidArgument("A target must name documents or a query.")
         query = parse_query(message.query.parent, message.query.structured_query)
+        check_listenable(query.scope)
         self._hub.check_query(query)
         return QueryTarget(query)
 
     def _resume_us(self, message: TargetPb) -> int | None:
-        kind = message.WhichOneof("resume_type")
-        if kind == "read_time":
-            return micros_of(message.read_time)
-        if kind is None or not message.resume_token:
-            return None
-        if len(message.resume_token) != _TOKEN.size:
-            raise InvalidArgument("The resume token was not made by this server.")
-        return _TOKEN.unpack(message.resume_token)[0]
+        """Return the time from which the client's state can be continued; None if it must start over."""
+        if message.WhichOneof("resume_type") != "read_time":
+            return resumable_us(self._hub.store, message.resume_token)
+        read_us = micros_of(message.read_time)
+        return read_us if self._hub.store.horizon_us <= read_us <= self._hub.clock.now() else None
 
     def _free_id(self) -> int:
         while self._next_id in self._targets:
@@ -257,6 +260,15 @@ class ListenStream:
             self._send_events(events, commit_us)
             self._snapshot(commit_us)
 
+    def _send_opening(self, target_id: int, target: Target, events: Events, read_us: int) -> None:
+        """Send the initial documents of a target. If there are many, their messages are made when they are sent."""
+        if len(events) <= SMALL_DOCUMENTS:
+            self._send_events({target_id: events}, read_us)
+            return
+        self._send_events({target_id: {name: None for name, record in events.items() if record is None}}, read_us)
+        found = (record for record in events.values() if record is not None)
+        self._push(_make_change(record, target_id, _projection(target)) for record in found)
+
     def _send_events(self, events: dict[int, Events], read_us: int) -> None:
         """Send one message per document, for all targets together."""
         documents: dict[str, tuple[Record | None, list[int], list[int]]] = {}
@@ -280,35 +292,49 @@ class ListenStream:
             response.document_delete.removed_target_ids.extend(gone)
             set_time(response.document_delete.read_time, read_us)
             return response
-        change = response.document_change
-        targets = [self._targets.get(target_id) for target_id in present]
-        only = targets[0] if len(targets) == 1 else None
-        if isinstance(only, QueryTarget) and only.query.projection is not None:
-            change.document.CopyFrom(project(record.data or b"", only.query.projection))
-        else:
-            change.document.MergeFromString(record.data)
-        change.target_ids.extend(present)
-        change.removed_target_ids.extend(gone)
+        only = self._targets.get(present[0]) if len(present) == 1 else None
+        _set_document(response, record, None if only is None else _projection(only))
+        response.document_change.target_ids.extend(present)
+        response.document_change.removed_target_ids.extend(gone)
         return response
 
-    def _send_target(self, kind: TargetChangeType, target_id: int) -> None:
-        self._push(ListenResponse(target_change=_target_change(kind, [target_id])))
+    def _send_target(self, kind: TargetChangeType, target_id: int, read_us: int | None = None) -> None:
+        self._push(self._target_change(kind, [target_id], read_us))
 
     def _snapshot(self, read_us: int) -> None:
         """Send a message that the state so far is that of ``read_us``."""
         if self._targets:
-            self._push(ListenResponse(target_change=_target_change(TargetChangeType.NO_CHANGE, [], read_us)))
+            self._push(self._target_change(TargetChangeType.NO_CHANGE, [], read_us))
 
-    def _push(self, response: MessagePb) -> None:
+    def _target_change(self, kind: TargetChangeType, target_ids: list[int], read_us: int | None) -> MessagePb:
+        response = ListenResponse()
+        response.target_change.target_change_type = kind
+        response.target_change.target_ids.extend(target_ids)
+        if read_us is not None:
+            set_time(response.target_change.read_time, read_us)
+            response.target_change.resume_token = make_token(self._hub.store, read_us)
+        return response
+
+    def _push(self, response: MessagePb | Iterator[MessagePb]) -> None:
         self._outbox.append(response)
         self._ready.set()
 
 
-def _target_change(
-    kind: TargetChangeType, target_ids: list[int], read_us: int | None = None, cause: MessagePb | None = None
-) -> MessagePb:
-    change = TargetChange(target_change_type=kind, target_ids=target_ids, cause=cause)
-    if read_us is not None:
-        set_time(change.read_time, read_us)
-        change.resume_token = _TOKEN.pack(read_us)
-    return change
+def _projection(target: Target) -> Sequence[FieldPath] | None:
+    return target.query.projection if isinstance(target, QueryTarget) else None
+
+
+def _make_change(record: Record, target_id: int, projection: Sequence[FieldPath] | None) -> MessagePb:
+    """Return the message about a document of a target."""
+    response = ListenResponse()
+    _set_document(response, record, projection)
+    response.document_change.target_ids.append(target_id)
+    return response
+
+
+def _set_document(response: MessagePb, record: Record, projection: Sequence[FieldPath] | None) -> None:
+    document = response.document_change.document
+    if projection is None:
+        document.MergeFromString(record.data)
+    else:
+        document.CopyFrom(project(record.data or b"", projection))

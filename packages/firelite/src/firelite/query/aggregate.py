@@ -17,6 +17,14 @@ _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 
 def aliases(aggregations: Iterable[MessagePb]) -> list[str]:
     """Return the result's keys, one per aggregation. Raises InvalidArgument for too many or repeated ones."""
+    aggregations = list(aggregations)
+    if not aggregations:
+        raise InvalidArgument("Aggregations can not be empty.")
+    if len(aggregations) > AGGREGATIONS_MAX:
+        raise InvalidArgument(
+            f"The maximum number of aggregations allowed in an aggregation query is {AGGREGATIONS_MAX}. Received: "
+            f"{len(aggregations)}"
+        )
     result: list[str] = []
     automatic = 0
     for aggregation in aggregations:
@@ -28,10 +36,8 @@ def aliases(aggregations: Iterable[MessagePb]) -> list[str]:
             automatic += 1
         alias = aggregation.alias or f"field_{automatic}"
         if alias in result:
-            raise InvalidArgument(f"The aggregation alias {alias!r} is used twice.")
+            raise InvalidArgument(f"Aggregation aliases contain duplicate alias: {alias}.")
         result.append(alias)
-    if not 0 < len(result) <= AGGREGATIONS_MAX:
-        raise InvalidArgument(f"An aggregation query holds 1 to {AGGREGATIONS_MAX} aggregations.")
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from firelite.documents.paths import NAME, FieldPath
+from firelite.documents.paths import NAME, FieldPath, format_field_path
 from firelite.documents.protos import (
     CompositeOperator,
     FieldOperator,
@@ -12,7 +12,7 @@ from firelite.documents.protos import (
     StructuredQueryPb,
     UnaryOperator,
 )
-from firelite.errors import InvalidArgument
+from firelite.errors import FailedPrecondition, InvalidArgument
 from firelite.query.query import INEQUALITIES, Conjunction, Op, Order, Scope
 
 INEQUALITY_FIELDS_MAX = 10
@@ -51,7 +51,7 @@ def check_disjuncts(disjuncts: Iterable[Conjunction]) -> None:
     equal_name = False
     for disjunct in disjuncts:
         if sum(predicate.op is Op.ARRAY_CONTAINS for predicate in disjunct) > 1:
-            raise InvalidArgument("A query can use at most one array-contains per disjunction.")
+            raise InvalidArgument("A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
         fields.update(predicate.path for predicate in disjunct if predicate.op in INEQUALITIES)
         equal_name = equal_name or any(p.path == NAME and p.op is Op.EQUAL for p in disjunct)
     if equal_name and fields and NAME not in fields:
@@ -63,19 +63,35 @@ def check_disjuncts(disjuncts: Iterable[Conjunction]) -> None:
 def check_scope(
     scope: Scope, disjuncts: Iterable[Conjunction], orders: Sequence[Order], aggregated: Sequence[FieldPath]
 ) -> None:
-    """Raise InvalidArgument if the query needs an index that production does not have for its scope."""
+    """Raise production's error if the query needs an index that production does not have for its scope.
+
+    For queries without a collection id, and for collection groups under a document, it has indexes of names only.
+    """
     if scope.kind == "collection" or (scope.kind == "group" and scope.path == scope.root):
         return
     stated = [order for order in orders if order.path not in aggregated]
-    sorts_subtree = bool(aggregated) and scope.kind != "children" and scope.path != scope.root
-    if (
-        sorts_subtree
-        or stated != [Order(NAME)]
-        or any(predicate.path != NAME for disjunct in disjuncts for predicate in disjunct)
-    ):
+    by_fields = any(predicate.path != NAME for disjunct in disjuncts for predicate in disjunct) or len(stated) > 1
+    if by_fields and scope.path != scope.root:
+        raise InvalidArgument("collection group queries are only allowed at the root parent")
+    if stated == [Order(NAME, descending=True)] and scope.kind == "group":
+        raise FailedPrecondition("The query requires an index. Production cannot have it: sort by name ascending.")
+    if by_fields or stated != [Order(NAME)]:
+        raise InvalidArgument("kind is required for all orders except __key__ ascending")
+    if aggregated and scope.kind != "children" and scope.path != scope.root:
+        fields = ", ".join(map(format_field_path, aggregated))
         raise InvalidArgument(
-            "A query without a collection id, and a collection group query under a document, can only filter and sort "
-            "by '__name__', ascending."
+            f"This query requires an index with fields [{fields}] after __name__ and Firestore does not currently "
+            "support such an index. Please try the query again with additional ordering on those fields."
+        )
+
+
+def check_listenable(scope: Scope) -> None:
+    """Raise InvalidArgument for a query that production does not allow in a listener."""
+    if not scope.collection_id:
+        raise InvalidArgument("All-collection queries are not supported by real-time queries.")
+    if scope.kind == "group" and scope.path != scope.root:
+        raise InvalidArgument(
+            "'all_descendants' in CollectionSelector with document parent is not supported by real-time queries."
         )
 
 

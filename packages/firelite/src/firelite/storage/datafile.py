@@ -1,23 +1,30 @@
 """The durable table: one SQLite row per document, written in one transaction per commit group.
 
 All reads use memory; SQLite is read once on opening and then only written. WAL with ``synchronous=FULL`` syncs the log
-before a commit returns, so acknowledged commits survive a kill or a power cut.
+before a commit returns, so acknowledged commits survive a kill or a power cut. SQLite's own locks allow other processes
+to read the last commit meanwhile, for backups and exports; ``lockfile`` allows one process to write.
 """
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Protocol
 
+from firelite.disk import is_full
 from firelite.documents.record import Record
-from firelite.errors import CorruptDataFile, FireliteError, ResourceExhausted, Unavailable
+from firelite.errors import CorruptDataFile, DiskFull, FailedPrecondition, FireliteError, Unavailable
 
 APPLICATION_ID = 0x46_4C_49_54  # "FLIT", in the SQLite header
 FORMAT_VERSION = 1
+HEADER_BYTES = 100  # https://www.sqlite.org/fileformat.html#the_database_header
+
+_ONE_BYTE_LENGTHS = 128
+"""Protocol buffers write smaller lengths in one byte; a name has at most 6 KiB, which needs two."""
 
 _SCHEMA = (
     "CREATE TABLE documents (row INTEGER PRIMARY KEY, name TEXT NOT NULL, data BLOB NOT NULL, crc INTEGER NOT NULL,"
@@ -25,12 +32,21 @@ _SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
     "INSERT INTO meta VALUES ('last_commit_us', 0)",
 )
-_FULL_ERRORS = frozenset({sqlite3.SQLITE_FULL})
-_DAMAGE_ERRORS = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_DAMAGE_ERRORS = frozenset(
+    {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_ERROR,  # a statement of ours that does not fit: the schema is damaged
+        sqlite3.SQLITE_IOERR_SHORT_READ,  # the file was cut off
+    }
+)
 
 
 class Storage(Protocol):
-    """The file that makes commits durable."""
+    """The file that makes commits durable. ``path`` is None in memory."""
+
+    path: Path | None
 
     def load(self) -> Iterator[Record]:
         """Yield every stored document, once, on opening."""
@@ -38,6 +54,14 @@ class Storage(Protocol):
 
     def last_commit_us(self) -> int:
         """Return the newest commit time written, in microseconds (0 if there is none)."""
+        ...
+
+    def lineage(self) -> int:
+        """Return the random number of this history of commits (see ``listen.tokens``)."""
+        ...
+
+    def renew_lineage(self) -> None:
+        """Choose another lineage: what clients have seen so far is no part of this history."""
         ...
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
@@ -52,6 +76,12 @@ class Storage(Protocol):
 class MemoryStorage:
     """Storage for a database in memory: it stores nothing."""
 
+    path: Path | None = None
+
+    def __init__(self) -> None:
+        """Start without documents."""
+        self.renew_lineage()
+
     def load(self) -> Iterator[Record]:
         """Return no documents."""
         return iter(())
@@ -59,6 +89,14 @@ class MemoryStorage:
     def last_commit_us(self) -> int:
         """Return 0: there are no stored commits."""
         return 0
+
+    def lineage(self) -> int:
+        """Return the lineage of this database."""
+        return self._lineage
+
+    def renew_lineage(self) -> None:
+        """Choose another lineage."""
+        self._lineage = _random_lineage()
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
         """Do nothing."""
@@ -70,37 +108,46 @@ class MemoryStorage:
 class SqliteStorage:
     """One SQLite file.
 
+    With *read_only*, it shows the last commit at the time of opening, also of a file that another process writes.
     Raises CorruptDataFile for a file that is damaged or not firelite's, Unavailable for one that cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    path: Path | None
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
         """Open the file and check or create its schema."""
-        self.path = path
+        self._path = self.path = path
+        self._read_only = read_only
+        is_new = not path.exists()
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            self._connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
             raise Unavailable(f"The data file {path} cannot be opened: {error}.") from error
         try:
             self._prepare()
-        except sqlite3.Error as error:
+        except BaseException as error:  # whatever it is, the file must not stay open
             self._connection.close()
-            raise self._opening_error(error) from error
-        except FireliteError:
-            self._connection.close()
+            if is_new and path.exists() and not path.stat().st_size:
+                path.unlink()
+            if isinstance(error, sqlite3.Error):
+                raise self._opening_error(error) from error
             raise
 
     def _prepare(self) -> None:
         """Check the file's format, set the pragmas, and create the schema in an empty file."""
         execute = self._connection.execute
+        if self._read_only:
+            execute("BEGIN")  # all reads until ``close`` see one commit
         (application,) = execute("PRAGMA application_id").fetchone()
         (version,) = execute("PRAGMA user_version").fetchone()
         (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
         if tables and application != APPLICATION_ID:
-            raise CorruptDataFile(self.path, "it is an SQLite file, but not firelite's")
+            raise CorruptDataFile(self._path, "it is an SQLite file, but not firelite's")
         if tables and version != FORMAT_VERSION:
-            raise CorruptDataFile(self.path, f"its format is version {version}, this program reads {FORMAT_VERSION}")
-        # Only one process has the file open (see lockfile), so SQLite need not share its log's index.
-        execute("PRAGMA locking_mode=EXCLUSIVE")
+            raise CorruptDataFile(self._path, f"its format is version {version}, this program reads {FORMAT_VERSION}")
+        if self._read_only:
+            return
         execute("PRAGMA journal_mode=WAL")
         execute("PRAGMA synchronous=FULL")
         if not tables:
@@ -112,35 +159,61 @@ class SqliteStorage:
             execute("COMMIT")
 
     def _opening_error(self, error: sqlite3.Error) -> FireliteError:
-        if _primary_code(error) in _DAMAGE_ERRORS:
-            return CorruptDataFile(self.path, str(error))
-        if _primary_code(error) in _FULL_ERRORS:
-            return _disk_full(self.path)
-        return Unavailable(f"The data file {self.path} cannot be opened: {error}.")
+        code = getattr(error, "sqlite_errorcode", None)  # Python's own error, for text that is not UTF-8, has none
+        if code is None or code in _DAMAGE_ERRORS or code & 0xFF in _DAMAGE_ERRORS:
+            return CorruptDataFile(self._path, str(error))
+        return _failure(self._path, error, f"The data file {self._path} cannot be opened: {error}.")
 
     def load(self) -> Iterator[Record]:
-        """Yield every stored document. Raises CorruptDataFile if a row does not match its checksum."""
+        """Yield every stored document. Raises CorruptDataFile for a row that is damaged."""
+        last_us = self.last_commit_us()
         try:
             rows = self._connection.execute("SELECT row, name, data, crc, create_us, update_us FROM documents")
             for row, name, data, crc, create_us, update_us in rows:
-                if zlib.crc32(data) != crc:
-                    raise CorruptDataFile(self.path, f"the checksum of {name} does not match")
+                if not _is_intact(name, data, crc, create_us, update_us, last_us):
+                    raise CorruptDataFile(self._path, f"the checksum of {name} does not match")
                 yield Record(name, data, create_us, update_us, row)
         except sqlite3.Error as error:
             raise self._opening_error(error) from error
 
     def last_commit_us(self) -> int:
         """Return the newest commit time written, in microseconds."""
+        value = self._meta("last_commit_us")
+        if value is None:
+            raise CorruptDataFile(self._path, "it holds no last commit time")
+        return value
+
+    def lineage(self) -> int:
+        """Return the lineage. A file of an earlier version gets one now."""
+        value = self._meta("lineage")
+        if value is None and not self._read_only:
+            self.renew_lineage()
+            value = self._meta("lineage")
+        return value or 0
+
+    def renew_lineage(self) -> None:
+        """Store another lineage. Raises ResourceExhausted or Unavailable."""
         try:
-            row = self._connection.execute("SELECT value FROM meta WHERE key = 'last_commit_us'").fetchone()
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('lineage', ?)", (_random_lineage(),))
         except sqlite3.Error as error:
             raise self._opening_error(error) from error
-        if row is None:
-            raise CorruptDataFile(self.path, "it holds no last commit time")
-        return int(row[0])
+
+    def _meta(self, key: str) -> int | None:
+        try:
+            row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            raise self._opening_error(error) from error
+        if row is not None and not isinstance(row[0], int):
+            raise CorruptDataFile(self._path, f"its {key} is no number")
+        return None if row is None else row[0]
 
     def write(self, records: Sequence[Record], commit_us: int) -> None:
-        """Make the newest versions durable, all or none. Raises ResourceExhausted or Unavailable."""
+        """Make the newest versions durable, all or none.
+
+        Raises ResourceExhausted or Unavailable, and FailedPrecondition if the file was opened read-only.
+        """
+        if self._read_only:
+            raise FailedPrecondition(f"The data file {self._path} was opened read-only; open it without read_only.")
         puts = [(r.row, r.name, r.data, zlib.crc32(r.data), r.create_us, r.update_us) for r in records if r.data]
         gone = [(record.row,) for record in records if not record.data]
         connection = self._connection
@@ -154,19 +227,39 @@ class SqliteStorage:
             # SQLite may have rolled back already; then this statement fails.
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-            if _primary_code(error) in _FULL_ERRORS:
-                raise _disk_full(self.path) from error
-            raise Unavailable(f"Writing {self.path} failed: {error}. Nothing of this commit was kept.") from error
+            text = f"Writing {self._path} failed: {error}. Nothing of this commit was kept."
+            raise _failure(self._path, error, text) from error
+
+    def copy_to(self, target: Path) -> None:
+        """Copy the file as it was opened to a new file. Raises ResourceExhausted or Unavailable."""
+        try:
+            with closing(sqlite3.connect(target)) as copy:
+                self._connection.backup(copy)
+        except sqlite3.Error as error:
+            raise _failure(target, error, f"Copying {self._path} to {target} failed: {error}.") from error
 
     def close(self) -> None:
         """Merge the log into the file and close it."""
         self._connection.close()
 
 
-def _primary_code(error: sqlite3.Error) -> int:
-    # The low byte of an extended result code is the primary code; errors of the module itself have none.
-    return getattr(error, "sqlite_errorcode", -1) & 0xFF
+def _random_lineage() -> int:
+    return secrets.randbits(63)  # SQLite's integers are signed
 
 
-def _disk_full(path: Path) -> ResourceExhausted:
-    return ResourceExhausted(f"The disk that holds {path} is full; free some space and retry. Nothing was kept.")
+def _failure(path: Path, error: sqlite3.Error, text: str) -> FireliteError:
+    """Return DiskFull, or Unavailable with the text."""
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL or is_full(path.parent):
+        return DiskFull(path)
+    return Unavailable(text)
+
+
+def _is_intact(name: object, data: object, crc: object, create_us: object, update_us: object, last_us: int) -> bool:
+    """Return True if a row has the types, the checksum, and the name inside of the checked content, of a document."""
+    if not (isinstance(name, str) and isinstance(data, bytes) and zlib.crc32(data) == crc):
+        return False
+    if not (isinstance(create_us, int) and isinstance(update_us, int) and 0 < create_us <= update_us <= last_us):
+        return False
+    # A serialized Document begins with the tag and the length of its name, in one or two bytes, then the name.
+    encoded = name.encode("utf-8", "surrogatepass")
+    return data.startswith(encoded, 2 if len(encoded) < _ONE_BYTE_LENGTHS else 3)

@@ -125,6 +125,7 @@ class CommitGroup:
         except FireliteError as error:
             return error
         changes = [Change(self._store.get(name), version.record, version.fields) for name, version in overlay.items()]
+        changes.sort(key=lambda change: change.new.update_us)  # the history is in the order of the commits
         self._store.apply(changes, self._newest_us)
         for listener in self.listeners:
             listener(changes, self._newest_us)

@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from firelite.errors import DataFileInUse, Unavailable
+from firelite.disk import means_full
+from firelite.errors import DataFileInUse, DiskFull, FireliteError, Unavailable
 
 # ``read_endpoint`` holds the lock for a few microseconds as a test; a retry succeeds after that.
 _ATTEMPTS = 3
@@ -25,13 +26,18 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         """Take the lock. Raises DataFileInUse, or Unavailable if the lock file cannot be opened."""
         self.path = path
+        self.is_new = not _lock_path(path).exists()  # nobody has opened the data file before
         try:
             self._descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Unavailable(f"The lock file {_lock_path(path)} cannot be opened: {error.strerror}.") from error
+            raise _failure(path, error) from error
         for _ in range(_ATTEMPTS):
             if _try_lock(self._descriptor):
-                self.publish(None)
+                try:
+                    self.publish(None)
+                except FireliteError:
+                    os.close(self._descriptor)
+                    raise
                 return
             time.sleep(_ATTEMPT_SECONDS)
         holder = _read(self._descriptor)
@@ -39,16 +45,21 @@ class FileLock:
         raise DataFileInUse(path, holder.get("pid"), holder.get("endpoint"))
 
     def publish(self, endpoint: str | None) -> None:
-        """Record the address (``host:port``) at which this process serves, or None."""
+        """Record the address (``host:port``) at which this process serves, or None. Raises DiskFull or Unavailable."""
         content = json.dumps({"pid": os.getpid(), "endpoint": endpoint}).encode()
-        # Write first, then truncate, so that a reader never sees an empty file.
-        os.pwrite(self._descriptor, content, 0)
-        os.ftruncate(self._descriptor, len(content))
+        try:
+            # Write first, then truncate, so that a reader never sees an empty file.
+            os.pwrite(self._descriptor, content, 0)
+            os.ftruncate(self._descriptor, len(content))
+        except OSError as error:
+            raise _failure(self.path, error) from error
 
     def release(self) -> None:
         """Release the lock. The lock file remains: deleting it would race with a process that just opened it."""
-        os.ftruncate(self._descriptor, 0)
-        os.close(self._descriptor)
+        try:
+            os.ftruncate(self._descriptor, 0)
+        finally:
+            os.close(self._descriptor)
 
 
 def read_endpoint(path: str | Path) -> str | None:
@@ -74,6 +85,12 @@ def _try_lock(descriptor: int) -> bool:
 
 def _lock_path(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
+
+
+def _failure(path: Path, error: OSError) -> FireliteError:
+    if means_full(error):
+        return DiskFull(path)
+    return Unavailable(f"The lock file {_lock_path(path)} cannot be written: {error.strerror}.")
 
 
 def _read(descriptor: int) -> dict[str, Any]:

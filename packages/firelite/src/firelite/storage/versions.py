@@ -10,8 +10,10 @@ import heapq
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple
 
 from firelite.documents.paths import last_segment, root_of
@@ -23,11 +25,22 @@ from firelite.query.query import EncodedFields, Query, Scope
 from firelite.query.slices import SMALL_DOCUMENTS, Steps, at_once
 from firelite.query.sorted_index import IndexCatalog, OrderedIndex
 from firelite.storage.collection_tree import CollectionTree
+from firelite.storage.spill import Spill
 
-# A read-write transaction may run for 270 s (see transactions), and so may a concurrent read-only one.
-HISTORY_SECONDS = 300
-# Enough for thousands of versions of ordinary documents; limits a program that rewrites large ones in a loop.
-HISTORY_MAX_BYTES = 64 * 1024 * 1024
+# Production's limit of a read_time, without point-in-time recovery.
+HISTORY_SECONDS = 3600.0
+# Enough for hundreds of thousands of versions; the contents that exceed it go to the disk.
+HISTORY_MAX_BYTES = 128 * 1024 * 1024
+HISTORY_MAX_DISK_BYTES = 1024 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLimits:
+    """Limits of the old versions that can be read: their age, and their size in memory and on the disk."""
+
+    seconds: float = HISTORY_SECONDS
+    memory_bytes: int | None = None  # None: HISTORY_MAX_BYTES
+    disk_bytes: int = HISTORY_MAX_DISK_BYTES
 
 
 class Change(NamedTuple):
@@ -41,10 +54,16 @@ class Change(NamedTuple):
 class Store:
     """The documents of one data file, in all its databases."""
 
-    def __init__(self, horizon_us: int = 0) -> None:
-        """Start without documents; *horizon_us* is the earliest time that can be read."""
+    def __init__(
+        self, horizon_us: int = 0, lineage: int = 0, limits: HistoryLimits | None = None, folder: Path | None = None
+    ) -> None:
+        """Start without documents; *horizon_us*, the last commit, is the earliest time that can be read.
+
+        Old versions that *limits* does not allow in memory go to the *folder*; without one, they are dropped.
+        """
         self.horizon_us = horizon_us  # earlier reads are refused
-        self.last_commit_us = 0
+        self.last_commit_us = horizon_us
+        self.lineage = lineage  # see listen.tokens
         self.live = 0
         self.tree = CollectionTree()
         self.indexes = IndexCatalog()
@@ -52,7 +71,11 @@ class Store:
         self._collections: dict[str, dict[str, Record]] = {}
         self._groups: dict[tuple[str, str], dict[str, None]] = {}
         self._history: deque[tuple[Record, int]] = deque()  # new version, size of the old one in bytes
-        self._history_bytes = 0
+        self._history_bytes = 0  # in memory
+        self._limits = limits or HistoryLimits()
+        self._spill = None if folder is None or not self._limits.disk_bytes else Spill(folder)
+        self._unspilled: deque[Record] = deque()  # new versions whose old one is in memory
+        self._disk_bytes = 0
         self._pins: list[int] = []  # times being read; the history back to the earliest is preserved
 
     def get(self, name: str) -> Record | None:
@@ -112,6 +135,8 @@ class Store:
         weight = _weight(change.old)
         self._history.append((new, weight))
         self._history_bytes += weight
+        if self._spill is not None:
+            self._unspilled.append(new)
 
     def _enter(self, record: Record) -> None:
         members = self._collections.get(record.collection)
@@ -135,17 +160,46 @@ class Store:
             self.indexes.drop(("collection", record.collection))
 
     def _trim(self, now_us: int) -> None:
-        oldest_us = now_us - HISTORY_SECONDS * 1_000_000
+        """Move contents of the history to the disk, and drop the history that is too old or too large."""
+        limits = self._limits
+        memory_bytes = HISTORY_MAX_BYTES if limits.memory_bytes is None else limits.memory_bytes
+        while self._history_bytes > memory_bytes and self._unspilled:
+            self._move_to_disk(self._unspilled.popleft())
+        oldest_us = now_us - int(limits.seconds * 1_000_000)
         history = self._history
-        while history and (history[0][0].update_us < oldest_us or self._history_bytes > HISTORY_MAX_BYTES):
+        while history and (
+            history[0][0].update_us < oldest_us
+            or self._history_bytes > memory_bytes
+            or self._disk_bytes > limits.disk_bytes
+        ):
             if self._pins and history[0][0].update_us > min(self._pins):
                 return
-            new, weight = history.popleft()
-            self._history_bytes -= weight
-            new.previous = None
-            self.horizon_us = max(self.horizon_us, new.update_us)
-            if not new.exists and self._records.get(new.name) is new:
-                del self._records[new.name]
+            self._drop(*history.popleft())
+
+    def _move_to_disk(self, new: Record) -> None:
+        """Move the content of the version before *new* to the disk, if there is space."""
+        old = new.previous
+        content = None if old is None else old.data
+        if self._spill is None or old is None or content is None:
+            return
+        stored = self._spill.append(content)
+        if stored is not None:
+            old.move_data(stored)
+            self._history_bytes -= len(content)
+            self._disk_bytes += len(content)
+
+    def _drop(self, new: Record, weight: int) -> None:
+        """Drop the version before *new*."""
+        if self._unspilled and self._unspilled[0] is new:
+            self._unspilled.popleft()
+        old = new.previous
+        on_disk = old.moved_bytes if old is not None else 0
+        self._history_bytes -= weight - on_disk
+        self._disk_bytes -= on_disk
+        new.previous = None
+        self.horizon_us = max(self.horizon_us, new.update_us)
+        if not new.exists and self._records.get(new.name) is new:
+            del self._records[new.name]
 
     def changed_since(self, moment_us: int) -> dict[str, Record]:
         """Return the newest version, tombstones included, of every document changed after the given time."""
@@ -156,6 +210,28 @@ class Store:
                 break
             changed.setdefault(record.name, record)
         return changed
+
+    def touches(self, query: Query, moment_us: int) -> bool:
+        """Return True if a document changed since a time that matches the query, or matched it then.
+
+        Offset and limit are ignored. Raises FailedPrecondition if the time is too long ago.
+        """
+        for name, record in self.changed_since(moment_us).items():
+            if query.scope.contains(name):
+                before = self.get_at(name, moment_us)
+                if any(
+                    version is not None and version.exists and query.matches(version.fields(), version.key)
+                    for version in (record, before)
+                ):
+                    return True
+        return False
+
+    def last_commit_at(self, moment_us: int) -> int:
+        """Return the time of the last commit at a time that can be read."""
+        for record, _ in reversed(self._history):
+            if record.update_us <= moment_us:
+                return record.update_us
+        return self.horizon_us
 
     def everything(self) -> Iterator[Record]:
         """Yield every existing document of every database, in no particular order."""
@@ -189,6 +265,10 @@ class Store:
         """Return the same as ``run``, or None if many documents would make it slow."""
         scans = plan(query)
         return self._collect(query, scans) if all(self._is_small(query, scan) for scan in scans) else None
+
+    def is_small(self, query: Query) -> bool:
+        """Return True if ``run`` is fast."""
+        return all(self._is_small(query, scan) for scan in plan(query))
 
     def _collect(self, query: Query, scans: list[Scan]) -> tuple[list[Record], int]:
         if query.limit == 0:

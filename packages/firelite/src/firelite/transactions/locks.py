@@ -1,8 +1,11 @@
 """Document locks: shared for transactional reads, exclusive for writes, first come, first served.
 
 Readers share a document; a writer waits until it is alone. A request after a waiting writer waits behind it, unless its
-owner already holds the document: then it precedes all others, which wait for that owner anyway. In a deadlock, the
-transaction with the latest first read is the victim and gets ABORTED.
+owner already holds the document: then it precedes all others, which wait for that owner anyway.
+
+As in production, a transaction that commits a write does not wait for transactions that read later: they lose their
+locks and get ABORTED at their commit. It waits for transactions that read earlier, and a write outside a transaction
+waits for all. In a deadlock, the transaction with the latest first read is the victim.
 """
 
 from __future__ import annotations
@@ -22,13 +25,16 @@ class Owner:
     """A transaction or write that holds or waits for locks.
 
     ``age`` orders transactions by their first read, smaller is older. It is None for a plain write, which holds no lock
-    while it waits and is never the victim of a deadlock.
+    while it waits and is never the victim of a deadlock. ``precedes`` is True for the commit of a transaction that has
+    read: it takes locks from younger transactions, unless they are ``committing`` and hold all that they need.
     """
 
     label: str
     age: int | None = None
     held: dict[str, bool] = field(default_factory=dict[str, bool])  # name -> exclusive?
     on_abort: Callable[[str], None] | None = None
+    precedes: bool = False
+    committing: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -63,6 +69,8 @@ class LockTable:
     async def acquire(self, owner: Owner, names: Iterable[str], *, exclusive: bool) -> None:
         """Take all the locks, waiting if necessary. Raises Aborted for a deadlock's victim or after the lock wait."""
         wanted = frozenset(names)
+        if owner.precedes and exclusive:
+            self._overtake(owner, wanted)
         if self.try_acquire(owner, wanted, exclusive=exclusive):
             return
         request = _Request(owner, wanted, exclusive, asyncio.get_running_loop().create_future())
@@ -100,6 +108,12 @@ class LockTable:
         if owner.on_abort is not None:
             owner.on_abort(reason)
         self.release(owner)
+
+    def _overtake(self, owner: Owner, names: frozenset[str]) -> None:
+        """Abort the younger transactions that hold the documents."""
+        for holder in self._blockers(owner, names, exclusive=True, ahead=()):
+            if holder.age is not None and owner.age is not None and holder.age > owner.age and not holder.committing:
+                self.abort(holder, f"{holder.label} lost its locks to an older transaction; retry it.")
 
     def _grant(self, owner: Owner, names: frozenset[str], exclusive: bool) -> None:
         for name in names:

@@ -2,8 +2,8 @@
 
 A read-write transaction takes a shared lock on every document it reads, including missing ones and query results, so
 its reads are still valid when it commits. Documents that would newly match one of its queries are not locked; instead
-the queries run again at commit, and a different result is ABORTED. This is equally strict, but inserts into a busy
-collection need not wait for every transaction that has queried it.
+the results are checked again at commit, and a different result is ABORTED. This is equally strict, but inserts into a
+busy collection need not wait for every transaction that has queried it.
 
 A transaction that retries an aborted one inherits its age and locks its reads exclusively: the conflict is known by
 then, and shared locks would only lose again.
@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import batched, count
 
 from firelite.errors import Aborted, InvalidArgument
+from firelite.query.slices import pause
 from firelite.transactions.locks import LockTable, Owner
 
 # https://firebase.google.com/docs/firestore/quotas#writes_and_transactions
@@ -30,10 +31,11 @@ TOTAL_SECONDS = 270.0
 
 _ID = struct.Struct(">QQ")  # age, serial: a retry passes this id of its predecessor and so inherits its age
 
+# Documents locked between two pauses of a long query: about a millisecond.
+LOCKED_AT_ONCE = 1000
+
 # Number of aborted transactions remembered; a client retries within about a second.
 _ENDED_MAX = 1024
-
-type Fingerprint = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,7 @@ class Transaction:
     retried: bool
     began: float
     last_used: float
-    queries: list[tuple[Callable[[], Fingerprint], Fingerprint]] = field(
-        default_factory=list[tuple[Callable[[], Fingerprint], Fingerprint]]
-    )
+    queries: list[Callable[[], bool]] = field(default_factory=list[Callable[[], bool]])  # has the result changed?
     has_read: bool = False
     lost: tuple[str, int] | None = None  # reason of the abort, and the time at which reads continue
     timer: asyncio.TimerHandle | None = None
@@ -113,23 +113,33 @@ class TransactionTable:
         transaction.last_used = asyncio.get_running_loop().time()
         return transaction
 
-    async def lock_reads(self, transaction: Transaction, names: list[str]) -> bool:
-        """Lock the documents that the transaction reads. Returns True after a wait: its results may be stale then.
+    async def lock_reads(self, transaction: Transaction, names: list[str], *, pauses: bool = False) -> None:
+        """Lock the documents that the transaction reads. After a wait, or a pause, its results may be stale.
 
-        A transaction that is aborted meanwhile gets a ``snapshot_us`` for its reads.
+        With *pauses*, many documents are locked in parts, between which other requests run. A transaction that is
+        aborted meanwhile gets a ``snapshot_us`` for its reads.
         """
         if not transaction.has_read and not transaction.retried:
             transaction.owner.age = next(self._ages)  # the age starts with the first read, not with the begin
         transaction.has_read = True
+        parts = batched(names, LOCKED_AT_ONCE) if pauses else [names]
+        for number, part in enumerate(parts):
+            if number:
+                await pause()
+            if transaction.lost is not None or not await self._lock_part(transaction, part):
+                return
+
+    async def _lock_part(self, transaction: Transaction, names: Sequence[str]) -> bool:
+        """Lock documents. Returns False if the transaction is aborted meanwhile."""
         if self._locks.try_acquire(transaction.owner, names, exclusive=transaction.retried):
-            return False
+            return True
         try:
             await self._locks.acquire(transaction.owner, names, exclusive=transaction.retried)
         except Aborted:
             if transaction.lost is None:
                 raise
         transaction.last_used = asyncio.get_running_loop().time()
-        return True
+        return transaction.lost is None
 
     async def lock_writes(self, transaction: Transaction, names: list[str]) -> None:
         """Lock the documents to commit. Raises Aborted, and ends the transaction, if it was aborted before or now."""
@@ -137,15 +147,23 @@ class TransactionTable:
             if transaction.lost is not None:
                 raise Aborted(transaction.lost[0])
             if names:
+                transaction.owner.precedes = transaction.has_read
                 await self._locks.acquire(transaction.owner, names, exclusive=True)
+            if transaction.lost is not None:  # between the grant and now
+                raise Aborted(transaction.lost[0])
+            transaction.owner.committing = True
         except Aborted as error:
             self.abort(transaction, error.message)
             raise
 
+    def reopen(self, transaction: Transaction) -> None:
+        """Let a transaction stay open whose commit could not be written."""
+        transaction.owner.committing = False
+
     def verify_queries(self, transaction: Transaction) -> None:
-        """Run the transaction's queries again. Raises Aborted if a result has changed."""
-        for run, seen in transaction.queries:
-            if run() != seen:
+        """Check the results of the transaction's queries. Raises Aborted if one has changed."""
+        for has_changed in transaction.queries:
+            if has_changed():
                 reason = f"{transaction.owner.label} ran a query whose result has changed since; retry it."
                 self.abort(transaction, reason)
                 raise Aborted(reason)

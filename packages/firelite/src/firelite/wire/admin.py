@@ -13,7 +13,7 @@ from google.protobuf import json_format
 from firelite.database import Database
 from firelite.documents.paths import check_document_name
 from firelite.documents.protos import Document, Write, WritePb
-from firelite.errors import FailedPrecondition, InvalidArgument
+from firelite.errors import AlreadyExists, FailedPrecondition, InvalidArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,12 @@ def _export(db: Database, stream: TextIO) -> int:
     return count
 
 
-def import_jsonl(db: Database, source: str | Path | TextIO) -> int:
-    """Import the output of ``export_jsonl``, replacing documents of the same name. Returns the number.
+def import_jsonl(db: Database, source: str | Path | TextIO, *, overwrite: bool = False) -> int:
+    """Import the output of ``export_jsonl``. Returns the number of documents.
 
-    The import is one atomic commit, so an invalid line means that nothing is imported. The documents get new create and
-    update times. Raises InvalidArgument with the line, FailedPrecondition while transactions are open.
+    The import is one atomic commit: if a line is invalid, or a document exists and *overwrite* is False, nothing is
+    imported. The documents get new create and update times. Raises InvalidArgument with the line, AlreadyExists with a
+    document, FailedPrecondition while transactions are open.
     """
     _check_quiet(db)
     if isinstance(source, (str, Path)):
@@ -77,6 +78,12 @@ def import_jsonl(db: Database, source: str | Path | TextIO) -> int:
             writes = list(_parse(stream))
     else:
         writes = list(_parse(source))
+    existing = [] if overwrite else [write.update.name for write in writes if db.store.get(write.update.name)]
+    if existing:
+        raise AlreadyExists(
+            f"{len(existing):,} of the {len(writes):,} documents exist already, such as {existing[0]}. Nothing was "
+            "imported."
+        )
     db.group.commit_now(writes)
     return len(writes)
 
@@ -109,6 +116,8 @@ def reset(db: Database, collection: str | None = None) -> int:
     else:
         names = [record.name for record in db.store.everything() if record.name.startswith(collection + "/")]
     db.group.commit_now([Write(delete=name) for name in names])
+    if collection is None:
+        db.renew_lineage()
     return len(names)
 
 

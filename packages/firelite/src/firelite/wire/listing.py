@@ -24,9 +24,9 @@ from firelite.documents.record import Record
 from firelite.errors import FireliteError, InvalidArgument
 from firelite.query.parse import parse_query
 from firelite.query.query import Order, Query
-from firelite.storage import past_listing
 from firelite.storage.commit import written_names
 from firelite.storage.group_commit import Outcome
+from firelite.wire import past_listing
 
 PAGE_DEFAULT = 300
 PAGE_MAX = 1000

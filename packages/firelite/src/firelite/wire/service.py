@@ -48,11 +48,10 @@ from firelite.query.explain import add_stats, explain
 from firelite.query.parse import parse_query
 from firelite.query.slices import in_slices
 from firelite.status import CODES
-from firelite.storage import past_listing
 from firelite.storage.commit import written_names
 from firelite.storage.group_commit import Outcome
 from firelite.transactions.transactions import Transaction
-from firelite.wire import listing
+from firelite.wire import listing, past_listing
 from firelite.wire.queries import RunningQuery
 
 AUTO_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
