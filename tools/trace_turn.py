@@ -39,6 +39,7 @@ FIRST_INSTRUCTIONS = 10
 ROLE = "---\nname: librarian\ndescription: Counts words.\nskills:\n  - count-words\n---\n# Librarian\n\nYou count.\n"
 SKILL = (
     '---\nname: count-words\ndescription: Counts words.\nmetadata:\n  version: "1.0.0"\n  entry: scripts/skill.py\n'
+    '  writes: "false"\n'
     "---\n# Count words\n"
 )
 CODE = (

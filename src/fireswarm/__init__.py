@@ -45,6 +45,7 @@ NAMES = {
     "contracts.swarm.task": ("StatusReason", "Submitted", "Task", "TaskResult", "TaskSpec", "TaskStatus"),
     "llm.providers.scripted": ("ScriptedModel",),
     "processes.git": ("run_git",),
+    "settings.extras": ("install_command",),
     "settings": ("AgentSettings", "Settings", "load_agent_settings", "load_settings"),
     "skills.functions": ("FunctionSkill", "skill"),
     "skills.routing.fit": ("Fit", "measure_fit"),

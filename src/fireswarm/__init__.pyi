@@ -56,6 +56,7 @@ from fireswarm.settings import AgentSettings as AgentSettings
 from fireswarm.settings import Settings as Settings
 from fireswarm.settings import load_agent_settings as load_agent_settings
 from fireswarm.settings import load_settings as load_settings
+from fireswarm.settings.extras import install_command as install_command
 from fireswarm.skills.functions import FunctionSkill as FunctionSkill
 from fireswarm.skills.functions import skill as skill
 from fireswarm.skills.routing.fit import Fit as Fit

@@ -20,12 +20,11 @@ from fireswarm.contracts.swarm.task import (
     StatusReason,
     Submitted,
     Task,
-    TaskFields,
     TaskResult,
     TaskSpec,
     TaskStatus,
-    make_spec,
 )
+from fireswarm.contracts.swarm.task_fields import TaskFields, make_spec
 from fireswarm.errors import InvalidInput, NotDone, NotFound
 from fireswarm.runs.sinks.run_reader import RunReader
 from fireswarm.storage.documents import queries
@@ -34,7 +33,7 @@ from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.graph import is_over, sort_objective
 from fireswarm.swarm.board.operator.answers import check_by_id
 from fireswarm.swarm.records.run_follower import RunFollower
-from fireswarm.task_groups import task_group
+from fireswarm.swarm.worker.task_groups import task_group
 
 if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does not need
     from fireswarm.settings import Settings

@@ -191,12 +191,12 @@ async def test_helper_killed_at_any_write_answers_once(swarm: SwarmRig, monkeypa
     core = with_skills(swarm, helps=helps)
     commit, made, sent = swarm.store.commit, 0, list[str]()
 
-    async def dying(writes: Any) -> Any:
+    async def dying(writes: Any, **options: Any) -> Any:
         nonlocal made
         made += 1
         if made == number and when == "before":
             raise Killed
-        done = await commit(writes)
+        done = await commit(writes, **options)
         sent.extend(write.path for write in writes if write.path.startswith("agent_mailbox/"))
         if made == number:
             raise Killed

@@ -269,6 +269,8 @@ async def test_heartbeats_and_status_report_the_state_of_the_fleet(api: Api) -> 
         created_at=api.swarm.clock.now(),
     )
     await api.swarm.core.heartbeats.beat(beat)
+    await api.swarm.submit("theirs", session="other")
+    await api.swarm.claim_one("scout-1")
     listed = await api.call("GET", "/v1/memory/agents")
     assert "a-task-of-another-session" not in listed.text
     assert listed.json()["items"][0]["state"] == "working"

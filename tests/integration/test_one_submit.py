@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fireswarm.cli.swarm.tasks import submit_task
-from fireswarm.contracts.swarm.task import make_spec
+from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import FireswarmError
 from fireswarm.swarm.worker import mail, work_by_mail
 from tests.support.api import Api, open_api

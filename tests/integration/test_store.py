@@ -53,7 +53,7 @@ EVERY_QUERY: dict[str, Query] = {
     "queued_after": queries.queued_after("scout", "b", 5),
     "with_status": queries.with_status("blocked", 5),
     "in_progress": queries.in_progress("scout"),
-    "leased": queries.leased("scout"),
+    "with_lease": queries.with_lease("scout"),
     "expired_leases": queries.expired_leases("scout", NOW, 5),
     "inbox": queries.inbox("scout-1"),
     "answers": queries.answers("scout"),

@@ -11,7 +11,7 @@ import pytest
 from typing_extensions import get_type_hints
 
 import fireswarm as fs
-from fireswarm.contracts.swarm.task import TaskFields
+from fireswarm.contracts.swarm.task_fields import TaskFields
 
 pytestmark = pytest.mark.anyio
 

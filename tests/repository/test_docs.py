@@ -312,7 +312,7 @@ def test_testing_page_names_every_folder_of_tests() -> None:
 
 def test_changelog_begins_with_the_version_and_upgrading_has_it() -> None:
     changelog = read(ROOT / "CHANGELOG.md")
-    [first, *_] = re.findall(r"^## (\S+)", changelog, re.M)
+    [first, *_] = [name for name in re.findall(r"^## (\S+)", changelog, re.M) if name != "Unreleased"]
     assert first == tomllib.loads(read(ROOT / "pyproject.toml"))["project"]["version"]
     minor = first.rpartition(".")[0]
     assert re.search(rf"^## From \S+ to {re.escape(minor)}$", read(DOCS / "how-to" / "upgrading.md"), re.M)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.extras import install_command, packages_of
+from fireswarm.settings.extras import install_command, packages_of
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

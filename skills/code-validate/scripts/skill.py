@@ -13,8 +13,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from fireswarm import Signal, SkillRequest, SkillResult, errors, pipelines, truncate
-from fireswarm.extras import install_command
+from fireswarm import Signal, SkillRequest, SkillResult, errors, install_command, pipelines, truncate
 
 MAX_LOG_CHARS = 60_000
 LINT_SECONDS = 60.0

@@ -10,8 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fireswarm import Artifact, Fact, Question, Signal, SkillRequest, SkillResult, SkillState
-from fireswarm.extras import install_command
+from fireswarm import Artifact, Fact, Question, Signal, SkillRequest, SkillResult, SkillState, install_command
 
 from .columns import Column, Encoder, describe
 from .leakage import leaks

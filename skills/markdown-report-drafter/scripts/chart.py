@@ -6,7 +6,7 @@ import io
 import warnings
 from typing import Any
 
-from fireswarm.extras import install_command
+from fireswarm import install_command
 
 from .sources import Source, of_type
 

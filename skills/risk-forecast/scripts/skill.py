@@ -8,8 +8,16 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from fireswarm import Artifact, Fact, Signal, SkillRequest, SkillResult, count_noun, read_artifact_object
-from fireswarm.extras import install_command
+from fireswarm import (
+    Artifact,
+    Fact,
+    Signal,
+    SkillRequest,
+    SkillResult,
+    count_noun,
+    install_command,
+    read_artifact_object,
+)
 
 from . import supervised
 from .features import fixed_between, histories_until, last_time, scored_files

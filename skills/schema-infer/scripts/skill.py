@@ -15,10 +15,10 @@ from fireswarm import (
     SkillRequest,
     SkillResult,
     SkillState,
+    install_command,
     pipelines,
     truncate,
 )
-from fireswarm.extras import install_command
 
 from . import markdown, openapi
 from .reading import Reading, Source

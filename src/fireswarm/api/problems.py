@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 STATUS: dict[type[errors.FireswarmError], int] = {
     errors.ConfigError: 500,
     errors.InvalidInput: 422,
+    errors.NewerDocument: 409,
     errors.GraphInvalid: 422,
     errors.PolicyRefused: 422,
     errors.StaleAnswer: 409,
@@ -35,6 +36,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.Conflict: 409,
     errors.LeaseLost: 409,
     errors.VersionConflict: 409,
+    errors.WorkEdited: 409,
     errors.DuplicateMessage: 409,
     errors.QueueFull: 429,
     errors.TerminalTask: 409,
@@ -54,6 +56,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.ModelUnavailable: 503,
     errors.ModelPaused: 503,
     errors.ModelRejected: 502,
+    errors.PromptTooLong: 502,
     errors.DecisionInvalid: 502,
     errors.StoreError: 502,
     errors.StoreUnavailable: 503,

@@ -13,11 +13,13 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Hashable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Generator, Hashable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, Self
 
 import anyio
 import anyio.to_process
@@ -25,7 +27,7 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from fireswarm.processes.descendants import Descendants
-from fireswarm.processes.messages import read_message, write_message
+from fireswarm.processes.messages import CLOCK, END, read_message, write_message
 
 IDLE_SECONDS = 300.0
 """Idle time after which a child is killed when another child becomes idle."""
@@ -37,6 +39,56 @@ CHILD = "fireswarm.processes.child"
 
 START_SECONDS = 30.0
 """Time allowed for starting the process of `in_own_process` on a busy machine; the work has a separate limit."""
+
+
+class Hold(NamedTuple):
+    """The right to work that has to be renewed: by it, a child process knows when it has to end.
+
+    ``seconds_left`` returns the seconds in which work may start, or raises LeaseLost. ``followers`` are called at each
+    renewal with the seconds until the next one is due. After a standstill, a renewal may take ``grace`` seconds.
+    """
+
+    seconds_left: Callable[[], Awaitable[float]]
+    followers: list[Callable[[float], object]]
+    grace: float
+
+
+class EndTime:
+    """The end of one call. ``path`` is its file; leaving the block removes it."""
+
+    def __init__(self, seconds: float, grace: float) -> None:
+        """Set the end in *seconds*. After a standstill, the parent has *grace* seconds to extend it."""
+        self._grace = grace
+        self._file, self.path = tempfile.mkstemp(prefix="fireswarm-end-")
+        self.extend(seconds)
+
+    def extend(self, seconds: float) -> None:
+        """Set the end to *seconds* from now."""
+        os.pwrite(self._file, END.pack(time.clock_gettime(CLOCK) + seconds, self._grace), 0)
+
+    def __enter__(self) -> Self:
+        """Return the end."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the file."""
+        os.close(self._file)
+        with contextlib.suppress(OSError):
+            Path(self.path).unlink()
+
+
+@contextlib.contextmanager
+def ending(hold: Hold | None, seconds: float) -> Generator[str]:
+    """Yield the file with the end of the call, which each renewal of the hold extends; "" without a hold."""
+    if hold is None:
+        yield ""
+        return
+    with EndTime(seconds, hold.grace) as end:
+        hold.followers.append(end.extend)
+        try:
+            yield end.path
+        finally:
+            hold.followers.remove(end.extend)
 
 
 class PooledProcess[M, A](Protocol):

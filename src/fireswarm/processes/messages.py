@@ -5,10 +5,23 @@ from __future__ import annotations
 import os
 import struct
 import sys
+import time
 from typing import IO
+
+END = struct.Struct("<dd")
+"""Format of the file with the end of a call: the time of `steady_seconds`, and the grace after a standstill in seconds.
+"""
+
+CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The clock of `steady_seconds`."""
 
 LENGTH = struct.Struct(">Q")
 """Format of the length in bytes that precedes each message."""
+
+
+def steady_seconds() -> float:
+    """Seconds of a clock that all processes of the machine share and nobody sets; it counts suspended time."""
+    return time.clock_gettime(CLOCK)
 
 
 def write_message(pipe: IO[bytes], message: bytes) -> None:

@@ -11,11 +11,11 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import islice
 from typing import Any, cast
 
 from fireswarm.redaction.assignments import find_assignments, find_names, has_assignments, open_assignment, secret_field
 from fireswarm.redaction.commands import find_commands, open_command
+from fireswarm.redaction.harmless import remember
 from fireswarm.redaction.search import find_addresses, find_shapes, open_value, shapes_in
 
 REDACTED = "[redacted]"
@@ -25,9 +25,6 @@ MIN_SECRET_CHARS = 8
 
 MIN_LINE_CHARS = 16
 """Minimum length of a line of a multi-line secret that is searched for separately."""
-
-MAX_REMEMBERED_CHARS, MAX_REMEMBERED = 256, 4_096
-"""Length and number of texts without a secret that a redactor remembers, since most texts are checked several times."""
 
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:KEY|TOKENS?|SECRETS?|PASS|PASSPHRASE|CREDENTIALS?|PAT|AUTH)(?:_|$)"
@@ -147,7 +144,7 @@ class Redactor:
             return text
         cleaned = self.text(sanitize(text))
         if cleaned == text:
-            _remember(self._harmless, (text,))
+            remember(self._harmless, (text,))
         return cleaned
 
     def _without_secrets(self, text: str) -> str:
@@ -175,7 +172,7 @@ class Redactor:
         text = data.decode("utf-8", "replace")
         if _has_format(text) or any(find_names(text)):
             return True
-        _remember(self._harmless_bytes, new)
+        remember(self._harmless_bytes, new)
         return False
 
     def step_result(self, result: dict[str, Any]) -> dict[str, Any]:
@@ -212,10 +209,10 @@ class Redactor:
             return _clean_value(value, clean, by_name)
         new = texts + names
         if new and self._is_suspicious(json.dumps(new, ensure_ascii=False)):
-            _remember(self._harmless_names, [name for name in names if self.clean(name) == name])
+            remember(self._harmless_names, [name for name in names if self.clean(name) == name])
             return _clean_value(value, clean, by_name)
-        _remember(self._harmless, new)
-        _remember(self._harmless_names, names)
+        remember(self._harmless, new)
+        remember(self._harmless_names, names)
         return value
 
     def _has_secret_name(self, value: Any, by_name: bool, texts: list[str], names: list[str]) -> bool:
@@ -287,14 +284,6 @@ def _clean_named(name: Any, value: Any, clean: Callable[[str], str]) -> Any:
         return [_clean_named(name, item, clean) for item in cast("Iterable[Any]", value)]
     hidden = value and isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return REDACTED if hidden else _clean_value(value, clean)
-
-
-def _remember[T: (str, bytes)](known: set[T], texts: Iterable[T]) -> None:
-    """Add the short ones of *texts* to *known*, which is cleared when it is full."""
-    if len(known) > MAX_REMEMBERED:
-        known.clear()
-    short = (text for text in texts if len(text) <= MAX_REMEMBERED_CHARS)
-    known.update(islice(short, MAX_REMEMBERED))
 
 
 def _has_format(text: str) -> bool:

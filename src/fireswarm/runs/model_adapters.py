@@ -10,11 +10,11 @@ from typing import Any
 
 from fireswarm.contracts.ports import ChatModel
 from fireswarm.errors import ConfigError, MissingApiKey
-from fireswarm.extras import install_command
 from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.processes.startup import without_collector
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.agent import ModelSettings
+from fireswarm.settings.extras import install_command
 
 
 def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ import anyio.to_thread
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import SkillFailed
-from fireswarm.processes.end_time import Hold
+from fireswarm.processes.child_pool import Hold
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from fireswarm.skills.running.inline_call import call_within

@@ -15,10 +15,11 @@ import pytest
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import LeaseLost, NotFound, SkillFailed
-from fireswarm.processes import end_time
-from fireswarm.processes.end_time import Checked, EndTime, Hold, has_passed
+from fireswarm.processes.child_pool import EndTime, Hold
+from fireswarm.processes.messages import steady_seconds
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.routing import router
+from fireswarm.skills.running.end_time import Checked, has_passed
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -240,11 +241,11 @@ async def test_skill_goes_on_while_its_lease_is_renewed(tmp_path: Path) -> None:
 def test_a_child_that_stood_still_gives_its_parent_time() -> None:
     """All processes wake up at once after an hour; the parent has the grace to extend the end."""
     with EndTime(-3600.0, 20.0) as end:
-        asleep = Checked(end_time.now() - 3600.0, -math.inf)
+        asleep = Checked(steady_seconds() - 3600.0, -math.inf)
         passed, woken = has_passed(end.path, asleep)
         assert not passed
         assert not has_passed(end.path, woken)[0]
-        assert has_passed(end.path, Checked(end_time.now(), end_time.now() - 21.0))[0]
+        assert has_passed(end.path, Checked(steady_seconds(), steady_seconds() - 21.0))[0]
         end.extend(60.0)
-        assert not has_passed(end.path, Checked(end_time.now(), -math.inf))[0]
-    assert not has_passed(end.path, Checked(end_time.now(), -math.inf))[0]
+        assert not has_passed(end.path, Checked(steady_seconds(), -math.inf))[0]
+    assert not has_passed(end.path, Checked(steady_seconds(), -math.inf))[0]

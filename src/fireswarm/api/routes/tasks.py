@@ -20,7 +20,8 @@ from fireswarm.api.models.work import (
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.session import ApiSession, CurrentSession, InPath
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus, make_spec
+from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_task_snapshot

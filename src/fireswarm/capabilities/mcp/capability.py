@@ -13,7 +13,7 @@ from fireswarm.capabilities.capability import Capability, CapabilityContext
 from fireswarm.capabilities.mcp.settings import McpConfig
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import ConfigError, FireswarmError
-from fireswarm.extras import install_command
+from fireswarm.settings.extras import install_command
 
 if TYPE_CHECKING:  # the optional official package is slow to import
     from fireswarm.capabilities.mcp.connection import Connection

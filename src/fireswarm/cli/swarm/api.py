@@ -15,8 +15,8 @@ from fireswarm.cli.shared.fleet import stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
 from fireswarm.client import Swarm
 from fireswarm.errors import ConfigError
-from fireswarm.extras import install_command
 from fireswarm.settings import Settings
+from fireswarm.settings.extras import install_command
 
 if TYPE_CHECKING:
     from fireswarm.api.auth import Access

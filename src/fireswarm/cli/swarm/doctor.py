@@ -28,10 +28,10 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError, MissingApiKey
-from fireswarm.extras import install_command
 from fireswarm.llm.budget import Meter
 from fireswarm.runs.model_adapters import describe_access
 from fireswarm.settings import Settings
+from fireswarm.settings.extras import install_command
 from fireswarm.settings.model_limits import UNKNOWN, limits_of
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.documents import queries
@@ -199,7 +199,7 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
         queries.claimable_from("doctor", 5, "8", 1),
         queries.next_due("doctor"),
         queries.due("doctor", now, 1),
-        queries.leased("doctor"),
+        queries.with_lease("doctor"),
         queries.queued_slice("doctor", "4", "8", 1),
         queries.idle_agents("doctor", now),
         queries.recall("doctor", ["doctor"], 1),

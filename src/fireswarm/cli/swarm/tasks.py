@@ -49,7 +49,8 @@ from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.task_view import draw, look
 from fireswarm.client import Swarm
-from fireswarm.contracts.swarm.task import ChildFailure, Submitted, Task, TaskSpec, TaskStatus, make_spec
+from fireswarm.contracts.swarm.task import ChildFailure, Submitted, Task, TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
 from fireswarm.settings.packaged import packaged_path

@@ -39,7 +39,7 @@ class HeldLease:
         """Note the work that was claimed."""
         self.work_id = self.work_id or self.task.work_id
 
-    def renewed(self, expires_at: datetime, version: Any, seconds: float) -> None:
+    def note_renewal(self, expires_at: datetime, version: Any, seconds: float) -> None:
         """Note a renewal for *seconds*, and tell the followers."""
         self.expires_at, self.version = expires_at, version
         for follow in self.followers:

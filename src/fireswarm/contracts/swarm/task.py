@@ -6,14 +6,13 @@ import hashlib
 import json
 import operator
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from enum import StrEnum
-from typing import Annotated, Any, Self, TypedDict
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from fireswarm.contracts.base import (
     Contract,
@@ -25,7 +24,6 @@ from fireswarm.contracts.base import (
     Timestamp,
     check_json,
     check_not_blank,
-    explain_validation,
 )
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
@@ -193,40 +191,6 @@ class TaskSpec(Contract):
     instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)
     for_agent: DocumentId | None = None
     message_id: str = Field(default="", max_length=512, pattern=r"^[^/]*$")
-
-
-class TaskFields(TypedDict, total=False):
-    """Further fields of a TaskSpec, for the methods of a client that take an objective."""
-
-    session_hash: str
-    created_by: str
-    skill: str | None
-    constraints: Constraints | Mapping[str, Any]
-    capabilities: Sequence[CapabilityUse]
-    attachments: Sequence[Attachment]
-    priority: int
-    deadline: datetime | None
-    max_attempts: int
-    on_child_failure: ChildFailure | str
-    depends_on: Sequence[str]
-    handoff_reason: str
-    expected_outcome: str
-    fresh_key: str
-    instructions: str
-    for_agent: str | None
-    message_id: str
-
-
-def make_spec(**fields: Any) -> TaskSpec:
-    """Return a TaskSpec of *fields*. Raises InvalidInput with all errors in them."""
-    if unknown := [name for name in fields if name not in TaskSpec.model_fields]:
-        near = {name: get_close_matches(name, TaskSpec.model_fields, 1) for name in unknown}
-        named = (f"{name} (did you mean {near[name][0]}?)" if near[name] else name for name in unknown)
-        raise InvalidInput(f"task not submitted: a task has no field {', '.join(named)}")
-    try:
-        return TaskSpec(**fields)
-    except ValidationError as error:
-        raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
 
 
 class TaskResult(Stored):

@@ -22,7 +22,7 @@ from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
 from fireswarm.contracts.swarm.task import TaskResult
 from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StepUncertain
-from fireswarm.processes.end_time import Hold
+from fireswarm.processes.child_pool import Hold
 from fireswarm.runs.sinks.pages import Pages
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.runs.steps import STEP_FAILED, STEP_FINISHED, STEP_STARTED, KnownSteps, StepLog, step_name

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import math
 import os
-from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -18,8 +16,7 @@ from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
-from fireswarm.processes.child_pool import call_pooled, run_in_child
-from fireswarm.processes.end_time import EndTime, Hold
+from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
 from fireswarm.redaction import without_credentials
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
@@ -73,7 +70,7 @@ async def run_skill(
         call = (str(skill.folder), str(skill.entry), skill.execution_mode is ExecutionMode.DETERMINISTIC)
         text, asked = None, request.model_dump_json()
         while text is None:
-            with _ending(hold, await hold.seconds_left() if hold is not None else math.inf) as end:
+            with ending(hold, await hold.seconds_left() if hold is not None else math.inf) as end:
                 if reach is None:
                     text = await run_in_child(run_entry, *call, asked, end, limiter=limiter)
                 else:
@@ -95,20 +92,6 @@ async def run_skill(
         return SkillResult.model_validate_json(content)
     except ValidationError as error:
         raise SkillFailed(f"skill {skill.name!r} returned an invalid result: {explain_validation(error)}") from error
-
-
-@contextlib.contextmanager
-def _ending(hold: Hold | None, seconds: float) -> Generator[str]:
-    """Yield the file with the end of the call, which each renewal of the hold extends; "" without a hold."""
-    if hold is None:
-        yield ""
-        return
-    with EndTime(seconds, hold.grace) as end:
-        hold.followers.append(end.extend)
-        try:
-            yield end.path
-        finally:
-            hold.followers.remove(end.extend)
 
 
 @cache

@@ -15,13 +15,15 @@ import signal
 import sys
 import threading
 import traceback
+import zlib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, OUTPUT_VARIABLE
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.processes import end_time
+from fireswarm.processes.messages import steady_seconds
+from fireswarm.skills.running import end_time
 from fireswarm.skills.running.without_models import without_model_sdks
 
 PARENT_CHECK_SECONDS = 0.5
@@ -34,7 +36,7 @@ RESPONSES = "fireswarm.contracts.llm.response"
 """Module of AgentResponse. It is imported already if a skill returns one."""
 
 _guarded = threading.Event()
-_loaded: dict[str, tuple[tuple[str, int, int], ...]] = {}
+_loaded: dict[str, tuple[tuple[str, int], ...]] = {}
 """Packages of skills, with the stamp of the modules that were imported."""
 
 _ends: list[str] = []
@@ -52,7 +54,7 @@ def run_entry(folder: str, entry: str, deterministic: bool, request: str, end: s
         with without_model_sdks() if deterministic else contextlib.nullcontext():
             module = load_entry(Path(folder), Path(entry))
             asked = SkillRequest.model_validate_json(request)
-            if end and end_time.has_passed(end, end_time.Checked(end_time.now(), -math.inf))[0]:
+            if end and end_time.has_passed(end, end_time.Checked(steady_seconds(), -math.inf))[0]:
                 return None
             _ends.append(end)
             result: Any = module.run(_with_output_folder(asked))
@@ -98,10 +100,9 @@ def load_entry(folder: Path, entry: Path) -> ModuleType:
     return importlib.import_module(f"{package_name}.{entry.stem}")
 
 
-def _stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time of change and size of each module: a changed skill is imported again."""
-    stats = ((str(path), path.stat()) for path in sorted(folder.rglob("*.py")))
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+def _stamp(folder: Path) -> tuple[tuple[str, int], ...]:
+    """Return name and checksum of each module: a changed skill is imported again."""
+    return tuple((str(path), zlib.crc32(path.read_bytes())) for path in sorted(folder.rglob("*.py")) if path.is_file())
 
 
 def _end_with_parent() -> None:
@@ -115,7 +116,7 @@ def _end_with_parent() -> None:
     parent = os.getppid()
 
     def watch() -> None:
-        pause, checked = threading.Event(), end_time.Checked(end_time.now(), -math.inf)
+        pause, checked = threading.Event(), end_time.Checked(steady_seconds(), -math.inf)
         has_passed = False
         while os.getppid() == parent and not has_passed:
             pause.wait(PARENT_CHECK_SECONDS)

@@ -89,7 +89,7 @@ def in_progress(role: str) -> Query:
     return Query(TASKS, where=(("assigned_to", "==", role), ("status", "==", "in_progress")), limit=1_000)
 
 
-def leased(role: str) -> Query:
+def with_lease(role: str) -> Query:
     """Running tasks of a role with a lease that expires at some time (counted)."""
     long_ago = datetime(1970, 1, 1, tzinfo=UTC)
     return Query(

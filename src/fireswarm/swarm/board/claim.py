@@ -19,7 +19,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again, is_adopted, pause_until
+from fireswarm.swarm.board.by_hand.adopt import adopt, ask_again, pause_until
 from fireswarm.swarm.board.by_hand.set_aside import handle_error
 from fireswarm.swarm.board.dependents import set_aside
 from fireswarm.swarm.board.operator import answers
@@ -118,7 +118,7 @@ class Claimer:
         self.contention.factor = min(factor, self.contention.factor)
         return leases
 
-    def listened(self, idle: int) -> Query:
+    def query_to_listen(self, idle: int) -> Query:
         """Return the query that an idle agent listens to when *idle* agents of its role do the same.
 
         Of many agents, each listens to a slice of the task ids, so that a new task wakes about `WOKEN` of them. Few
@@ -206,7 +206,7 @@ class Claimer:
         if task.skill is not None and not (self.has_skill is None or await self.has_skill(task.skill)):
             await self._leave_to_others(task, snapshot, now)
             return None
-        if not is_adopted(task, snapshot) or await self._original_was_edited(task):
+        if not _is_adopted(task, snapshot) or await self._original_was_edited(task):
             await adopt(self.board, task, snapshot)
             return None
         return await self._accept_answers(task, snapshot) if task.questions else task
@@ -343,6 +343,16 @@ class Claimer:
         return HeldLease(task, self.agent_id, now.epoch, began, lease.expires_at, snapshot.update_time)
 
 
+def _is_adopted(task: Task, snapshot: Snapshot) -> bool:
+    """Return True if the document can be claimed unchanged: submitted, planned, or adopted before.
+
+    A copy made in the console still has the ``task_id`` of its original, so it is adopted as another task. A task whose
+    objective, context, role or session was edited does other work, so it is adopted again.
+    """
+    data = snapshot.data or {}
+    return data.get("task_id") == snapshot.id and "trace" in data and (task.key_id or task.task_id) == task.work_id
+
+
 async def renew(board: BoardContext, held: HeldLease) -> None:
     """Extend a lease by a full term.
 
@@ -362,7 +372,7 @@ async def renew(board: BoardContext, held: HeldLease) -> None:
         except Conflict:
             await refresh(board, held)
             continue
-        held.renewed(expires_at, committed.update_times[0], board.rules.lease_seconds)
+        held.note_renewal(expires_at, committed.update_times[0], board.rules.lease_seconds)
         return
     raise Conflict(f"task {held.task.task_id} keeps changing: its lease could not be renewed")
 

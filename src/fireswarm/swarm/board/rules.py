@@ -112,7 +112,7 @@ class QueueRoom:
         self.left[role] = room - 1, until
         return True
 
-    def counted(self, role: str, room: int, now: datetime) -> None:
+    def note_room(self, role: str, room: int, now: datetime) -> None:
         """Note the *room* that a count found."""
         self.left[role] = room // 8, now + timedelta(seconds=COUNT_SERVES_SECONDS)
 

@@ -81,7 +81,7 @@ async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | Non
     if not most or board.rooms.take(spec.assigned_to, board.clock.now()):
         return None
     queued = await board.store.count(queries.queued_tasks(spec.assigned_to, most))
-    board.rooms.counted(spec.assigned_to, most - queued, board.clock.now())
+    board.rooms.note_room(spec.assigned_to, most - queued, board.clock.now())
     if queued < most:
         return None
     owner = await read_owner(board.store, new_task(spec, board.clock.now()))

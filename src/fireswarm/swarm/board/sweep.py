@@ -194,7 +194,7 @@ async def requeue_unheld(board: BoardContext, role: str, held: Collection[str] =
     """
     store, now = board.store, board.clock.now()
     running = await store.count(queries.in_progress(role))
-    if running <= await store.count(queries.leased(role)):
+    if running <= await store.count(queries.with_lease(role)):
         return 0
     unheld = [item for item in await store.query(queries.in_progress(role)) if item.id not in held]
     swept = await _check_all(board, [item for item in unheld if _lease_of(item) is None], now)

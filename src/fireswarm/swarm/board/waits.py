@@ -26,14 +26,14 @@ from fireswarm.swarm.board.rules import BoardContext
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class AwaitedTasks:
     """The tasks that a task waits for, by what became of them: ids of lost ones, with the reason, and of open ones."""
 
     lost: Sequence[tuple[str, str]]
     unfinished: Sequence[str]
 
 
-def look_at(task: Task, read: Sequence[Snapshot]) -> Awaited:
+def look_at(task: Task, read: Sequence[Snapshot]) -> AwaitedTasks:
     """Sort the awaited tasks by their documents."""
     lost: list[tuple[str, str]] = []
     unfinished: list[str] = []
@@ -45,7 +45,7 @@ def look_at(task: Task, read: Sequence[Snapshot]) -> Awaited:
             lost.append((snapshot.id, "was canceled"))
         elif status != TaskStatus.DONE and snapshot.id not in task.gave_up:
             unfinished.append(snapshot.id)
-    return Awaited([item for item in lost if item[0] not in task.gave_up], unfinished)
+    return AwaitedTasks([item for item in lost if item[0] not in task.gave_up], unfinished)
 
 
 async def waits_in_vain(board: BoardContext, task: Task) -> bool:

@@ -24,7 +24,7 @@ from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Refresh
 from fireswarm.swarm.worker.role import RoleConfig, run
-from fireswarm.task_groups import task_group
+from fireswarm.swarm.worker.task_groups import task_group
 
 
 @contextlib.asynccontextmanager

@@ -281,7 +281,9 @@ class Worker:
         """Wait until a task of this role was claimed, or the sweep or ``stop`` rings."""
 
         async def follow() -> None:
-            async with self.parts.store.listen(self._claimer.listened(self._upkeep.heartbeat.idle_agents)) as batches:
+            async with self.parts.store.listen(
+                self._claimer.query_to_listen(self._upkeep.heartbeat.idle_agents)
+            ) as batches:
                 async for snapshots in batches:
                     if snapshots and await self._claim_seen(snapshots, turns):
                         self._upkeep.queued.ring()

@@ -11,7 +11,8 @@ from collections.abc import Collection
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, truncate
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.envelope import Envelope, Message, TaskRef
-from fireswarm.contracts.swarm.task import TaskSpec, make_spec
+from fireswarm.contracts.swarm.task import TaskSpec
+from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.mailbox import constraints_of, parse_message

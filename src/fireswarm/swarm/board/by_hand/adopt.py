@@ -28,16 +28,6 @@ TYPED = ("priority", "deadline", "max_attempts", "created_at", "not_before")
 """Fields whose stored type matters to a query; a number or time stored as text is converted."""
 
 
-def is_adopted(task: Task, snapshot: Snapshot) -> bool:
-    """Return True if the document can be claimed unchanged: submitted, planned, or adopted before.
-
-    A copy made in the console still has the ``task_id`` of its original, so it is adopted as another task. A task whose
-    objective, context, role or session was edited does other work, so it is adopted again.
-    """
-    data = snapshot.data or {}
-    return data.get("task_id") == snapshot.id and "trace" in data and (task.key_id or task.task_id) == task.work_id
-
-
 async def adopt(board: BoardContext, task: Task, snapshot: Snapshot) -> None:
     """Complete the document and register it with its dependencies, in one commit; a conflict leaves it for later.
 

@@ -45,11 +45,11 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
             return f"Its holder's lease expired {-left:.0f} s ago: any {task.assigned_to} agent can take it over."
         return f"{task.lease.owner_agent_id} works on it; its lease expires in {left:.0f} s unless renewed."
     if task.status is TaskStatus.IN_PROGRESS:
-        return f"It is in progress but nobody holds it. {_requeued(task)}"
+        return f"It is in progress but nobody holds it. {_describe_requeue(task)}"
     return _reason_for_block(task, relatives)
 
 
-def _requeued(task: Task) -> str:
+def _describe_requeue(task: Task) -> str:
     return f"A {task.assigned_to} agent queues it within minutes; `swarm retry {_short(task)}` does it now."
 
 

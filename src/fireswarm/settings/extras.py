@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import shlex
 import shutil
 import sys
 import sysconfig
 from importlib.metadata import PackageNotFoundError, requires
-
-_OF_EXTRA = re.compile(r"""^(?P<need>.+?)\s*;.*\bextra\s*==\s*["'](?P<extra>[\w-]+)["']""")
 
 
 def packages_of(extra: str) -> list[str]:
@@ -20,8 +17,12 @@ def packages_of(extra: str) -> list[str]:
         lines = requires("fireswarm") or []
     except PackageNotFoundError:
         return []
-    found = [match for line in lines if (match := _OF_EXTRA.match(line))]
-    return [match["need"].replace(" ", "") for match in found if match["extra"] == extra]
+    parts = [line.partition(";") for line in lines]
+    return [need.replace(" ", "") for need, _, marker in parts if f"extra=='{extra}'" in _plain(marker)]
+
+
+def _plain(marker: str) -> str:
+    return marker.replace(" ", "").replace('"', "'")
 
 
 def install_command(extra: str) -> str:
