@@ -6,9 +6,10 @@ A ``Database`` belongs to one thread; its coroutines run on one event loop at a 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,7 @@ class Database:
         # Earlier commits have no history; this is the earliest time that can be read.
         folder = None if storage.path is None else storage.path.parent
         self.store = Store(last_us, storage.lineage(), limits.history, folder)
+        self.store.saved = storage.saved_indexes()
         next_row = self._load()
         self.clock = CommitClock(clock, last_us)
         self.group = CommitGroup(self.store, storage, self.clock, next_row)
@@ -153,6 +155,8 @@ class Database:
         self.expiry.close()
         self.transactions.close()
         self.hub.close()
+        with suppress(sqlite3.Error):  # such as a full disk: then the next start builds the indexes again
+            self.store.save_indexes()
         self._storage.close()
         if self._lock is not None:
             self._lock.release()

@@ -10,8 +10,8 @@ from google.api_core import exceptions
 from google.cloud.firestore import AsyncClient
 from google.cloud.firestore_v1.base_query import FieldFilter
 
+from firelite import spill
 from firelite.database import Database
-from firelite.storage import spill
 from firelite.storage.versions import HistoryLimits
 from firelite.wire.inprocess import connect
 

@@ -24,11 +24,12 @@ SHAPES_PER_HOME_MAX = 64
 class OrderedIndex:
     """The sorted documents of an index family that have all fields of a shape."""
 
-    __slots__ = ("_components", "_entries", "_keys", "shape")
+    __slots__ = ("_components", "_entries", "_keys", "changes", "shape")
 
     def __init__(self, shape: Shape) -> None:
         """Start without documents."""
         self.shape = shape
+        self.changes = 0  # since the index was loaded from the data file
         self._components = [
             *((path, False) for path in shape.equal),
             *((order.path, order.descending) for order in shape.orders),
@@ -57,6 +58,7 @@ class OrderedIndex:
         old = (stored,) if isinstance(stored, bytes) else stored
         if new == old:
             return
+        self.changes += 1
         for key in old:
             del self._entries[key]
         for key in new:
@@ -65,6 +67,24 @@ class OrderedIndex:
             self._keys[name] = new[0] if len(new) == 1 else new
         else:
             del self._keys[name]
+
+    def restore(self, key: bytes, name: str) -> None:
+        """Enter a key that was saved for an unchanged document."""
+        known = self._keys.get(name)
+        if known is None:
+            self._keys[name] = key
+        else:
+            self._keys[name] = (known, key) if isinstance(known, bytes) else (*known, key)
+        self._entries[key] = name
+
+    def clear(self) -> None:
+        """Remove all entries."""
+        self._keys.clear()
+        self._entries.clear()
+
+    def items(self) -> Iterator[tuple[bytes, str]]:
+        """Yield every key with its document's name, in order."""
+        yield from self._entries.items()
 
     def scan(self, scan: Scan) -> Iterator[tuple[bytes, str]]:
         """Yield (sort key, document name) of every entry between the bounds, in order."""
@@ -91,22 +111,28 @@ class OrderedIndex:
 
 
 class IndexBuild:
-    """An index under construction."""
+    """An index under construction: each step of *steps* enters a few documents."""
 
-    __slots__ = ("_names", "index")
+    __slots__ = ("_steps", "index")
 
-    def __init__(self, shape: Shape, names: Iterable[str]) -> None:
-        self.index = OrderedIndex(shape)
-        self._names = iter(names)
+    def __init__(self, index: OrderedIndex, steps: Iterator[None]) -> None:
+        self.index = index
+        self._steps = steps
 
-    def step(self, current: Callable[[str], Record | None]) -> bool:
+    def step(self) -> bool:
         """Enter a few documents. Returns True if these were the last."""
-        names = list(islice(self._names, STEP_DOCUMENTS))
-        for name in names:
+        return next(self._steps, self) is self
+
+
+def build_steps(index: OrderedIndex, names: Iterable[str], current: Callable[[str], Record | None]) -> Iterator[None]:
+    """Enter documents into an index; ``current`` returns the newest version of one."""
+    names = iter(names)
+    while part := list(islice(names, STEP_DOCUMENTS)):
+        for name in part:
             record = current(name)
             if record is not None:
-                self.index.update(name, EncodedFields(record.fields(), record.key))
-        return len(names) < STEP_DOCUMENTS
+                index.update(name, EncodedFields(record.fields(), record.key))
+        yield
 
 
 class IndexCatalog:
@@ -124,18 +150,17 @@ class IndexCatalog:
         index = shapes[shape] = shapes.pop(shape)
         return index
 
-    def build(
-        self, home: IndexHome, shape: Shape, names: Iterable[str], current: Callable[[str], Record | None]
-    ) -> None:
+    def build(self, home: IndexHome, shape: Shape, begin: Callable[[OrderedIndex], Iterator[None]]) -> None:
         """Do one step of building an index; the last step makes it available.
 
-        ``names`` are the documents, used by the first step only; ``current`` returns the newest version of one.
+        ``begin`` is called by the first step only, and returns the steps.
         """
         builds = self._builds.setdefault(home, {})
         build = builds.get(shape)
         if build is None:
-            build = builds[shape] = IndexBuild(shape, names)
-        if build.step(current):
+            index = OrderedIndex(shape)
+            build = builds[shape] = IndexBuild(index, begin(index))
+        if build.step():
             del builds[shape]
             if not builds:
                 del self._builds[home]
@@ -154,6 +179,12 @@ class IndexCatalog:
         if self._builds:
             indexes += [build.index for home in homes for build in self._builds.get(home, {}).values()]
         return indexes
+
+    def everything(self) -> Iterator[tuple[IndexHome, OrderedIndex]]:
+        """Yield all indexes, in each family the most recently used first."""
+        for home, shapes in self._homes.items():
+            for index in reversed(shapes.values()):
+                yield home, index
 
     def drop(self, home: IndexHome) -> None:
         """Drop the indexes of a family without documents."""

@@ -18,6 +18,7 @@ from typing import Protocol
 from firelite.disk import is_full
 from firelite.documents.record import Record
 from firelite.errors import CorruptDataFile, DiskFull, FailedPrecondition, FireliteError, Unavailable
+from firelite.storage.saved_indexes import SavedIndexes
 
 APPLICATION_ID = 0x46_4C_49_54  # "FLIT", in the SQLite header
 FORMAT_VERSION = 1
@@ -60,6 +61,10 @@ class Storage(Protocol):
         """Return the random number of this history of commits (see ``listen.tokens``)."""
         ...
 
+    def saved_indexes(self) -> SavedIndexes | None:
+        """Return the indexes in the file; None if they cannot be saved."""
+        ...
+
     def renew_lineage(self) -> None:
         """Choose another lineage: what clients have seen so far is no part of this history."""
         ...
@@ -93,6 +98,10 @@ class MemoryStorage:
     def lineage(self) -> int:
         """Return the lineage of this database."""
         return self._lineage
+
+    def saved_indexes(self) -> SavedIndexes | None:
+        """Return None."""
+        return None
 
     def renew_lineage(self) -> None:
         """Choose another lineage."""
@@ -190,6 +199,10 @@ class SqliteStorage:
             self.renew_lineage()
             value = self._meta("lineage")
         return value or 0
+
+    def saved_indexes(self) -> SavedIndexes | None:
+        """Return the indexes in the file."""
+        return None if self._read_only else SavedIndexes(self._connection)
 
     def renew_lineage(self) -> None:
         """Store another lineage. Raises ResourceExhausted or Unavailable."""

@@ -23,9 +23,10 @@ from firelite.errors import FailedPrecondition
 from firelite.query.planner import IndexHome, Scan, Shape, index_home, plan
 from firelite.query.query import EncodedFields, Query, Scope
 from firelite.query.slices import SMALL_DOCUMENTS, Steps, at_once
-from firelite.query.sorted_index import IndexCatalog, OrderedIndex
+from firelite.query.sorted_index import IndexCatalog, OrderedIndex, build_steps
+from firelite.spill import Spill
 from firelite.storage.collection_tree import CollectionTree
-from firelite.storage.spill import Spill
+from firelite.storage.saved_indexes import SavedIndexes
 
 # Production's limit of a read_time, without point-in-time recovery.
 HISTORY_SECONDS = 3600.0
@@ -64,6 +65,7 @@ class Store:
         self.horizon_us = horizon_us  # earlier reads are refused
         self.last_commit_us = horizon_us
         self.lineage = lineage  # see listen.tokens
+        self.saved: SavedIndexes | None = None
         self.live = 0
         self.tree = CollectionTree()
         self.indexes = IndexCatalog()
@@ -349,8 +351,20 @@ class Store:
         """Build an index unless it exists. Other callers may run steps of the same index in between."""
         home = index_home(scope)
         while self.indexes.find(home, shape) is None:
-            self.indexes.build(home, shape, self._names_of(scope), self.get)
+            self.indexes.build(home, shape, lambda index: self._build_steps(scope, index))
             yield
+
+    def _build_steps(self, scope: Scope, index: OrderedIndex) -> Iterator[None]:
+        """Load an index from the data file, or enter all documents of its family."""
+        names = list(self._names_of(scope))
+        if self.saved is None or len(names) <= SMALL_DOCUMENTS:
+            return build_steps(index, names, self.get)
+        return self.saved.load_steps(index_home(scope), index, names, self.get)
+
+    def save_indexes(self) -> None:
+        """Save the large indexes in the data file. Raises sqlite3.Error."""
+        if self.saved is not None:
+            self.saved.save_all(self.indexes, lambda name: self._records[name].row, self.last_commit_us)
 
     def all_index_steps(self, query: Query) -> Steps[None]:
         """Build the missing indexes of a query."""
