@@ -10,9 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fireswarm.redaction import REDACTED, Redactor, StreamRedactor, sanitize, secret_name, secret_values, shows, spell
+from fireswarm.redaction.harmless import MAX_REMEMBERED, MAX_REMEMBERED_CHARS
 from fireswarm.redaction.redactor import (
-    MAX_REMEMBERED,
-    MAX_REMEMBERED_CHARS,
     _clean_value,  # pyright: ignore[reportPrivateUsage]
 )
 
