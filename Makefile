@@ -8,7 +8,7 @@ COVERED := $(addprefix fireswarm/,$(addprefix swarm/,board/* records/mailbox.py 
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint docs unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent mutants clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint docs unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent mutants release clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,9 +71,10 @@ lock: ## Resolve the dependencies into both locks
 
 CONFORMANCE := packages/firelite/tests/conformance
 
-ON_EMULATOR := $(CONFORMANCE) tests/integration/test_raw_client.py tests/chaos/test_at_size.py
+ON_EMULATOR := $(CONFORMANCE) tests/fundamentals tests/integration/test_raw_client.py tests/chaos/test_at_size.py
 
 SOME_ON_EMULATOR := $(CONFORMANCE)/differential $(CONFORMANCE)/test_transforms.py \
+	tests/fundamentals/test_edits_and_deletes_by_hand.py tests/fundamentals/test_two_versions.py \
 	tests/integration/test_raw_client.py tests/chaos/test_at_size.py
 
 some-on-emulator: setup-dev # a short part of test-emulator, where Google's emulator is installed
@@ -104,6 +105,11 @@ mutants: setup-dev .tools/mutants/.ready ## Change the code of important rooms, 
 
 .tools/mutants/.ready: tools/mutants.txt tools/mutants.sh tools/find.sh
 	@sh tools/mutants.sh
+
+RELEASE := test demo demo-pipeline test-emulator hostile chaos bench bench-agent mutants
+
+release: setup-dev ## Run every target of these that tests or measures: before a release (hours)
+	@for target in $(RELEASE); do $(MAKE) --no-print-directory $$target || { echo "$$target failed"; exit 1; }; done
 
 clean: ## Remove everything that make created
 	@rm -rf .venv .tools site .pytest_cache .ruff_cache .coverage .coverage.* .hypothesis
