@@ -205,3 +205,18 @@ async def test_worker_stops_in_time_while_its_claim_hangs(swarm: SwarmRig) -> No
             group.start_soon(worker.run)
             await asked.wait()
             worker.stop()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_task_delivered_by_a_listener_during_an_outage_is_done_soon_after_it(swarm: SwarmRig, when: str) -> None:
+    """The claim of a delivered task fails, or its answers are lost; nobody waits for the next sweep."""
+    async with working(swarm.core) as worker:
+        await swarm.clock.advance(1)
+        down = [(when, google.ServiceUnavailable("down"))] * COMMIT_ATTEMPTS
+        unreliable(swarm, ("never", google.Unknown("the submit")), *down)
+        task = await swarm.submit(skill="noop")
+        for _ in range(20):
+            await swarm.clock.advance(1)
+        assert worker.settled == 1
+    stored = await swarm.task(task.task_id)
+    assert (stored.status, stored.epoch, stored.attempt) == (TaskStatus.DONE, 1, 0)

@@ -50,6 +50,9 @@ CONTENDED_PAUSE_SECONDS = 0.004
 The pause is at most one second.
 """
 
+LISTEN_AGAIN_SECONDS = 5.0
+"""Pause after a listener of the queue has failed, such as for a missing index."""
+
 SETTLE_PAUSE_SECONDS = 0.5
 """Pause between attempts to settle while the store is unavailable, until the lease expires."""
 
@@ -289,8 +292,13 @@ class Worker:
                         self._upkeep.queued.ring()
                         return
 
+        async def follow_or_look() -> None:
+            await self._upkeep.log_failure(follow)
+            await self.parts.clock.sleep(LISTEN_AGAIN_SECONDS)  # after a failure: look at the queue, then listen again
+            self._upkeep.queued.ring()
+
         async with anyio.create_task_group() as group:
-            group.start_soon(self._upkeep.log_failure, follow)
+            group.start_soon(follow_or_look)
             await self._upkeep.queued.heard(self.parts.clock, None)
             group.cancel_scope.cancel()
         factor = self._claimer.contention.factor
@@ -299,13 +307,13 @@ class Worker:
             await self._upkeep.queued.heard(self.parts.clock, pause)
 
     async def _claim_seen(self, snapshots: list[Snapshot], turns: TaskGroup) -> bool:
-        """Claim delivered tasks; True if any was claimed. A canceled claim would lose its lease, so it is shielded."""
+        """Claim delivered tasks; True if any was claimed, or may be. A canceled claim would lose its lease."""
         leases: list[HeldLease] = []
         with anyio.CancelScope(shield=True):
             await self._renew_parts()
             leases = await self._claimer.claim_seen(snapshots, max(1, self._free))
             self._begin(leases, turns)
-        return bool(leases)
+        return bool(leases or self._claimer.in_doubt)
 
     # ── drain ─────────────────────────────────────────────────────────────────────────────────────────────
 
