@@ -63,13 +63,13 @@ def large(client: Any) -> Any:
 
 
 async def in_transaction(client: Any) -> None:
-    """Sum and write in one transaction."""
+    """Read all documents and write in one transaction."""
     transaction = client.transaction()
 
     @async_transactional
     async def work(transaction: Any) -> None:
-        [[result]] = await large(client).sum("n").get(transaction=transaction)
-        transaction.set(client.document("sums/one"), {"sum": result.value})
+        found = await large(client).get(transaction=transaction)
+        transaction.set(client.document("sums/one"), {"count": len(found)})
 
     await work(transaction)
 
@@ -99,6 +99,24 @@ async def test_gets_finish_while_a_long_query_pauses(lite: AsyncClient, work: st
         await first_pause.begun.wait()
         for number in range(3):
             assert (await lite.document(f"c/{number:04}").get()).exists
+    assert not task.done()
+    first_pause.over.set()
+    await task
+
+
+@pytest.mark.parametrize("work", ["sum", "query", "transaction", "listener"])
+async def test_gets_finish_while_a_long_query_reads_with_an_index_that_exists(
+    lite: AsyncClient, work: str, first_pause: FirstPause
+) -> None:
+    await fill(lite)
+    first_pause.over.set()
+    await LONG[work](lite)  # builds the index
+    first_pause.begun.clear()
+    first_pause.over.clear()
+    task = asyncio.ensure_future(LONG[work](lite))
+    with anyio.fail_after(20):
+        await first_pause.begun.wait()
+        assert (await lite.document("c/0001").get()).exists
     assert not task.done()
     first_pause.over.set()
     await task
