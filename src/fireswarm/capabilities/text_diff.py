@@ -137,7 +137,7 @@ def _compare(passage: Change, old: Sequence[str], new: Sequence[str]) -> Iterato
     one, other = old[passage.old : passage.old_end], new[passage.new : passage.new_end]
     if one == other:
         return
-    if len(one) * len(other) > MAX_CELLS:
+    if not one or not other or len(one) * len(other) > MAX_CELLS:
         yield passage
         return
     numbers: dict[str, int] = {}  # rapidfuzz compares hashes, and those of small numbers are unique
