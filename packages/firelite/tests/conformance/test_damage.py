@@ -105,7 +105,7 @@ def test_row_with_impossible_content_is_refused(path: Path, statement: str) -> N
 FULL_DISK = """
 mount -t tmpfs -o size=1m tmpfs {folder} && cd {folder} || exit 77
 head -c {filled} /dev/zero > filled
-{python} -m firelite serve --data data.db; echo "ended with $?"
+timeout {seconds} {python} -m firelite serve --data data.db; echo "ended with $?"
 """
 
 
@@ -113,7 +113,9 @@ head -c {filled} /dev/zero > filled
 def test_start_on_a_full_disk_names_the_disk(tmp_path: Path, free: int) -> None:
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare, to mount a small disk")
-    script = FULL_DISK.format(folder=tmp_path, filled=1024 * 1024 - free, python=sys.executable)
+    script = FULL_DISK.format(
+        folder=tmp_path, filled=1024 * 1024 - free, python=sys.executable, seconds=PATIENCE_SECONDS // 2
+    )
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
     if "ended with" not in done.stdout:
