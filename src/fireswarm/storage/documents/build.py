@@ -90,7 +90,7 @@ def unreadable(error: ValidationError, data: Mapping[str, Any], text: str) -> In
     explained = f"{text}: {explain_validation(error)}"
     version = data.get("schema_version")
     newer = isinstance(version, int) and version > SCHEMA_VERSION
-    if newer or all(item["type"] == "enum" and isinstance(item["input"], str) for item in error.errors()):
+    if newer or all(item["type"] == "enum" and _is_word(item["input"]) for item in error.errors()):
         return NewerDocument(f"{explained}. If a newer version wrote it, upgrade this one; otherwise correct it")
     return InvalidInput(explained)
 
@@ -120,6 +120,11 @@ def next_check(since: datetime, now: datetime, deadline: datetime) -> datetime:
     """Return when a sweep checks what a task waits for that has waited *since*, at the latest at its deadline."""
     seconds = min(max((now - since).total_seconds(), FIRST_CHECK_SECONDS), LAST_CHECK_SECONDS)
     return min(now + timedelta(seconds=seconds), deadline)
+
+
+def _is_word(value: Any) -> bool:
+    """Return True for a text that could be a value of an enumeration: lower-case words joined by underscores."""
+    return isinstance(value, str) and value.isascii() and value.isidentifier() and value.islower()
 
 
 def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
