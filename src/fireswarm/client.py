@@ -41,7 +41,14 @@ if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does 
     from fireswarm.swarm.board.operator.stalls import Stall
     from fireswarm.swarm.parts import SwarmParts
 
-TRIED_AGAIN = frozenset({StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED, StatusReason.NEEDS_MODEL})
+TRIED_AGAIN = frozenset(
+    {
+        StatusReason.DEAD_LETTER,
+        StatusReason.DEADLINE_EXCEEDED,
+        StatusReason.NEEDS_MODEL,
+        StatusReason.NEEDS_CONFINEMENT,
+    }
+)
 """Reasons for which ``run`` tries a task of an earlier call again; others wait for a person's decision."""
 
 AnyTask = Submitted | Task | str

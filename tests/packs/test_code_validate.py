@@ -15,6 +15,7 @@ import pytest
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.errors import SandboxRefused
 from fireswarm.pipelines.files import FILE
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.running.in_child import load_entry
@@ -108,7 +109,7 @@ def test_generated_tests_without_confinement_run_only_if_the_operator_says_so(
         (programs / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
     works = "def test_it() -> None:\n    assert 1 + 1 == 2\n"
-    with pytest.raises(AssertionError, match="the generated tests were not run: bubblewrap"):
+    with pytest.raises(SandboxRefused, match="the generated tests were not run: bubblewrap"):
         validate(tmp_path, tests__test_x=works)
     result, log = validate(tmp_path, BackboneSettings(confinement="none"), tests__test_x=works)
     assert result["passed"] is True and "not confined, as the operator said" in log

@@ -39,7 +39,8 @@ def run(request: SkillRequest) -> SkillResult:
         try:
             code, told = _test(folder, str(Path(found.origin).parents[1]), request)
         except errors.SandboxRefused as refused:
-            return SkillResult.failure(f"the generated tests were not run: {refused}")
+            unless = "only the operator can allow them unconfined (`backbone.confinement: none`)"
+            raise errors.SandboxRefused(f"the generated tests were not run: {refused}; {unless}") from refused
         faults += _linted(folder)
     passed = code == 0 and not faults
     confined = request.limits.confinement == "bubblewrap"

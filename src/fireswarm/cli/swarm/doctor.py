@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +34,7 @@ from fireswarm.settings import Settings
 from fireswarm.settings.extras import install_command
 from fireswarm.settings.model_limits import UNKNOWN, limits_of
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
 
@@ -122,6 +123,7 @@ def _data(settings: Settings) -> list[Finding]:
                     Finding("skill", False, f"role {card.name} names skill {name}: add skills/{name}/SKILL.md")
                 )
         findings += _capabilities(card)
+    findings += _confinement(settings, roles, catalog)
     findings += _plugins()
     for sender, receivers in (*policy.routes.items(), *policy.answers.items()):
         for name in {sender, *receivers} - {"*", "operator"} - set(roles):
@@ -139,9 +141,22 @@ def _capabilities(card: RoleCard) -> list[Finding]:
         registry_for(uses).check(uses)
     except FireswarmError as error:
         return [Finding("role", False, f"role {card.name}: {error}")]
-    if "sandbox" in {use.id for use in uses} and shutil.which("bwrap") is None:
-        return [Finding("role", None, f"role {card.name} uses the sandbox, which needs bubblewrap: install it")]
     return []
+
+
+def _confinement(settings: Settings, roles: Mapping[str, RoleCard], catalog: Catalog) -> list[Finding]:
+    """Check that code can be confined here. It is a failure if a role of this swarm has such code."""
+    from fireswarm.swarm.opening.confinement import confined_skills, refusal
+
+    if not (reason := refusal(settings.runtime.confinement)):
+        return []
+    needed = [f"skill {name}" for name in confined_skills(settings, roles.values(), catalog)]
+    offering = [
+        card.name for card in roles.values() if "sandbox" in {use.id for use in (*card.capabilities, *card.offers)}
+    ]
+    needed += [f"the sandbox of role {name}" for name in offering]
+    what = f"{', '.join(needed)} cannot run" if needed else "commands of models and code of further skills cannot run"
+    return [Finding("confined", False if needed else None, f"{reason}. Until then {what}")]
 
 
 def _plugins() -> list[Finding]:

@@ -85,15 +85,19 @@ def up(
     With --session, it executes only tasks of that session; without, tasks of every session. If a fleet already works on
     the embedded store of this folder, --join, --roles or --replicas is needed to start more role processes.
     """
+    from fireswarm.swarm.opening.confinement import confined_skills, refusal
     from fireswarm.swarm.opening.open_parts import load_swarm, serving
 
     settings = settings_for(root, store, project, session, **bound_to(session))
-    cards, _, _ = load_swarm(settings)
+    cards, catalog, _ = load_swarm(settings)
     chosen = [name for name in roles.split(",") if name] or sorted(cards)
     for name in chosen:
         if name not in cards:
             raise ConfigError(f"--roles names {name!r}, which has no role card; known: {', '.join(sorted(cards))}")
     wanted = _replicas(chosen, replicas or [])
+    blocking = confined_skills(settings, [cards[name] for name in chosen], catalog)
+    if blocking and (reason := refusal(settings.runtime.confinement)):
+        errors.print(f"skills that will block: {', '.join(blocking)}: {reason}", markup=False, soft_wrap=True)
 
     async def main() -> None:
         if not (join or roles or replicas):

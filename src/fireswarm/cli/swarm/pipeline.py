@@ -19,11 +19,12 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import TraceMap
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.pipelines.gates import INFERRED, LEAVES, TRACE
 from fireswarm.pipelines.node.schema import NodeSchema
 from fireswarm.pipelines.trace import trace_faults
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.swarm.opening.confinement import refusal
 
 app_ = typer.Typer(help="Run the node pipeline, which makes a tested patch from a source.", no_args_is_help=True)
 SESSION = "pipeline-demo"
@@ -46,6 +47,8 @@ def demo(
     if source is None:
         overrides |= {"model.provider": "scripted", "model.script": str(shipped / ADVISOR)}
     settings = settings_for(root, store, project, SESSION, **overrides)
+    if reason := refusal(settings.backbone.confinement):
+        raise SandboxRefused(f"the pipeline runs the tests that it generates: {reason}")
     spec = TaskSpec(
         objective=f"Make a node from {place.name}",
         assigned_to="architect",

@@ -225,8 +225,9 @@ class SkillResult(Contract):
     ``paused``: the skill runs again after ``pause_seconds``, or on ``swarm retry``. ``advice_required``: the advisor
     gets ``asks``, and the skill runs again with the answer in ``advice``. ``failed``: ``summary`` has the reason;
     ``retryable`` if another attempt can help, ``escalated`` if it needs review, ``needs_model`` if only a model can do
-    the work. ``pocket`` and ``log`` are for the next turns of the same skill; ``facts`` are for the session.
-    ``replies`` answer other tasks by messages that are sent with the result, if the mailbox policy allows that.
+    the work, ``needs_confinement`` if it runs code that cannot be confined on this machine. ``pocket`` and ``log`` are
+    for the next turns of the same skill; ``facts`` are for the session. ``replies`` answer other tasks by messages that
+    are sent with the result, if the mailbox policy allows that.
 
     For an artifact that is a file in the request's ``workdir``, set ``uri`` to
     ``workdir:<relative path>``; the file is moved to the blob store before the result is committed.
@@ -250,6 +251,7 @@ class SkillResult(Contract):
     retryable: bool = False
     escalated: bool = False
     needs_model: bool = False
+    needs_confinement: bool = False
 
     @classmethod
     def failure(

@@ -79,6 +79,7 @@ class StatusReason(StrEnum):
     BUDGET_EXCEEDED = "budget_exceeded"
     DEADLINE_EXCEEDED = "deadline_exceeded"
     NEEDS_MODEL = "needs_model"
+    NEEDS_CONFINEMENT = "needs_confinement"
     DEAD_LETTER = "dead_letter"
 
 

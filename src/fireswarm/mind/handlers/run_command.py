@@ -16,6 +16,9 @@ from fireswarm.processes.output import CANNOT_START
 from fireswarm.processes.run import CannotStart
 from fireswarm.processes.shell import Ran
 
+_WAY_OUT = (
+    "; only the operator can allow commands without it (`runtime.confinement: none`, or `container` in a container)"
+)
 IN_BACKGROUND = "(in the background, until this run ends)"
 
 
@@ -56,7 +59,7 @@ async def _run_once(run: ToolRun, step: Step) -> CallResult:
             name, text = await run.background.start(line, run.assignment.cwd, seconds, view)
             return CallResult(text=text, started=name, retry=retry).record()
         except SandboxRefused as error:
-            return refusal(str(error)).record()
+            return refusal(f"{error}{_WAY_OUT}").record()
         except CannotStart as error:
             return CallResult(
                 errors=run.mind.redact.clean(str(error)), exit_code=CANNOT_START, status=StepStatus.FAILED, retry=retry

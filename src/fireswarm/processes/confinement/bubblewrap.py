@@ -81,7 +81,7 @@ def find_bubblewrap(*, strict: bool = False, local_sockets: bool = True) -> tupl
     if sys.platform != "linux" or calls is None:
         raise SandboxRefused(f"code cannot be confined on {sys.platform} {machine()}")
     if program is None:
-        raise SandboxRefused("bubblewrap is not installed (Debian, Ubuntu: apt-get install bubblewrap)")
+        raise SandboxRefused("bubblewrap is not installed: `apt-get install bubblewrap` (Debian, Ubuntu)")
     return program, calls
 
 

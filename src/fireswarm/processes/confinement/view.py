@@ -60,9 +60,6 @@ _CONFIGURED = (
 _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
 _NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
 _PROGRAM_FOLDERS = ("bin", "sbin")
-_WAY_OUT = (
-    "; only the operator can allow commands without it (`runtime.confinement: none`, or `container` in a container)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +126,14 @@ def _check_bubblewrap(view: View) -> tuple[int, int] | None:
 
     Raises SandboxRefused if the view cannot be enforced.
     """
-    try:
-        program, _ = find_bubblewrap(strict=view.strict)
-    except SandboxRefused as error:
-        raise SandboxRefused(f"{error}{_way_out(view)}") from error
+    program, _ = find_bubblewrap(strict=view.strict)
     workspace = view.workspace.resolve()
     if not is_workspace(workspace):
         raise SandboxRefused(f"a command cannot be confined to {workspace}: work in another folder")
     owner = _owner(workspace)
     if reason := _reason_against(program, owner):
-        raise SandboxRefused(f"bubblewrap cannot confine commands on this machine: {reason}{_way_out(view)}")
+        raise SandboxRefused(f"bubblewrap cannot confine commands on this machine: {reason}")
     return owner
-
-
-def _way_out(view: View) -> str:
-    return "" if view.strict else _WAY_OUT
 
 
 def is_workspace(folder: Path) -> bool:

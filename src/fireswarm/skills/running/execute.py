@@ -99,12 +99,17 @@ def _packaged_skills() -> Path:
     return packaged_path("skills").resolve()
 
 
+def is_foreign(skill: Skill) -> bool:
+    """Return True if *skill* did not come with fireswarm: its code is confined in every task."""
+    return not skill.folder.resolve().is_relative_to(_packaged_skills())
+
+
 def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | None:
     """Return what the skill's code can write to and use; None if it is not confined."""
     workdir = request.workdir.resolve()
     if request.constraints.get("read_only") and rules.confinement != "none":
         return Reach(workdir)
-    if rules.confinement != "bubblewrap" or skill.folder.resolve().is_relative_to(_packaged_skills()):
+    if rules.confinement != "bubblewrap" or not is_foreign(skill):
         return None
     kept = rules.workdirs is not None and workdir.is_relative_to(rules.workdirs.resolve())
     return Reach(
@@ -129,6 +134,6 @@ def _refusal(skill: Skill, read_only: bool, error: SandboxRefused) -> str:
     if read_only:
         return f"the task is read_only, and the code of skill {skill.name!r} cannot be confined: {error}"
     return (
-        f"the code of skill {skill.name!r} cannot be confined: {error}. Only the operator can allow it unconfined "
+        f"the code of skill {skill.name!r} cannot be confined: {error}; only the operator can allow it unconfined "
         f"(`runtime.confinement: none`, or `container` in a container)"
     )

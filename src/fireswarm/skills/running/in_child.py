@@ -22,6 +22,7 @@ from typing import Any
 
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, OUTPUT_VARIABLE
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.errors import SandboxRefused
 from fireswarm.processes.messages import steady_seconds
 from fireswarm.skills.running import end_time
 from fireswarm.skills.running.without_models import without_model_sdks
@@ -58,6 +59,8 @@ def run_entry(folder: str, entry: str, deterministic: bool, request: str, end: s
                 return None
             _ends.append(end)
             result: Any = module.run(_with_output_folder(asked))
+    except SandboxRefused as refused:
+        result = SkillResult.failure(str(refused)).model_copy(update={"needs_confinement": True})
     except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
         lines = traceback.format_exception(error, limit=-8)
         return False, f"raised {lines[-1].strip()}\n{''.join(lines)[-6_000:]}"

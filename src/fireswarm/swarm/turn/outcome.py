@@ -17,6 +17,7 @@ from fireswarm.errors import (
     ModelUnavailable,
     NoProgress,
     NotFound,
+    SandboxRefused,
     SkillFailed,
     StepUncertain,
     StoreError,
@@ -94,8 +95,9 @@ def outcome_of_error(error: Exception) -> Outcome:
             return _outcome_of_failure(result)
         case StepUncertain(step=step):
             return Failed(str(error), StatusReason.ESCALATED, uncertain_step=step)
-        case BudgetExceeded():
-            return Waiting(StatusReason.BUDGET_EXCEEDED, str(error))
+        case BudgetExceeded() | SandboxRefused():
+            over = isinstance(error, BudgetExceeded)
+            return Waiting(StatusReason.BUDGET_EXCEEDED if over else StatusReason.NEEDS_CONFINEMENT, str(error))
         case ModelPaused(retry_after=after):
             return Retry(str(error), after, counts=False)
         case ModelUnavailable(retry_after=after):
@@ -116,6 +118,8 @@ def _outcome_of_failure(result: SkillResult) -> Outcome:
     """Return the outcome of a failure that a skill reported."""
     if result.needs_model:
         return Waiting(StatusReason.NEEDS_MODEL, result.summary)
+    if result.needs_confinement:
+        return Waiting(StatusReason.NEEDS_CONFINEMENT, result.summary)
     if result.escalated:
         return Failed(result.summary, StatusReason.ESCALATED)
     return Retry(result.summary) if result.retryable else Failed(result.summary)

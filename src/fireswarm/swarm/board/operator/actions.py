@@ -35,6 +35,7 @@ RETRYABLE = frozenset(
         StatusReason.DEADLINE_EXCEEDED,
         StatusReason.BUDGET_EXCEEDED,
         StatusReason.NEEDS_MODEL,
+        StatusReason.NEEDS_CONFINEMENT,
         StatusReason.RETRY_BACKOFF,
         StatusReason.PAUSED,
     }

@@ -74,7 +74,7 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
             end = "" if (task.error or task.summary).rstrip().endswith((".", "!", "?")) else "."
             fix = "" if task.uncertain_step else f"{end} Fix the cause, then run `swarm retry {name}`."
             return f"It gave up: {task.error or task.summary}{fix}"
-        case StatusReason.NEEDS_MODEL:
+        case StatusReason.NEEDS_MODEL | StatusReason.NEEDS_CONFINEMENT:
             return f"{task.summary} Then run `swarm retry {name}`."
         case None:
             return f"It is blocked without a reason, so no agent takes it. `swarm retry {name}` queues it."
