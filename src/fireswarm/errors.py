@@ -79,9 +79,18 @@ class GraphInvalid(InvalidInput):
 
 
 class NewerDocument(InvalidInput):
-    """A document of a newer version, or a value that this version does not know; it is left as it is."""
+    """A document of a newer version, or a value that this version does not know; it is left as it is.
+
+    ``version`` is its schema version, if that is newer. A task that needs the document is left to other agents, for
+    ``retry_after`` seconds at first.
+    """
 
     code = "newer_document"
+    retry_after = 30.0
+
+    def __init__(self, message: str, *, version: int | None = None) -> None:
+        super().__init__(message)
+        self.version = version
 
 
 class PolicyRefused(InvalidInput):

@@ -115,10 +115,10 @@ class Scene:
 
     async def start(self) -> None:
         """Start what does not run."""
-        self.store.ensure(self.root)
+        self.store.ensure()
         await until(lambda: reachable(self.host), seconds=30, what="serving the store")
         for process in self.roles.values():
-            process.ensure(self.root)
+            process.ensure()
 
     def kill(self, *processes: Process) -> None:
         """Kill processes that run, and wait for their ends."""
@@ -145,10 +145,12 @@ async def scene(root: Path) -> AsyncGenerator[Scene]:
         target = {"FIRESTORE_EMULATOR_HOST": host, "GOOGLE_CLOUD_PROJECT": "walk", "FIRESWARM_TRUST_SETTINGS": "true"}
         env = environment() | target | {"ANTHROPIC_API_KEY": "sk-test"}
         serve = ["store", "serve", "--port", str(port), "--data", str(root / "walk.firelite")]
-        store = Process("store", serve, env, root / "store.log")
-        roles = {name: Process(name, ["role", name], env, root / f"{name}.log") for name in ("architect", "scout")}
+        store = Process("store", serve, env, root / "store.log", root)
+        roles = {
+            name: Process(name, ["role", name], env, root / f"{name}.log", root) for name in ("architect", "scout")
+        }
         try:
-            store.ensure(root)
+            store.ensure()
             await until(lambda: reachable(host), seconds=30, what="serving the store")
             with mock.patch.dict(os.environ, target):
                 async with open_parts(load_settings(root, environment=env)) as swarm:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import anyio
 import anyio.lowlevel
@@ -10,15 +11,19 @@ import pytest
 from google.api_core import exceptions as google
 
 from fireswarm.contracts.ports import Update
-from fireswarm.contracts.swarm.outcome import Outcome, Retry
-from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.contracts.skills.skill import PlannedTask, Question
+from fireswarm.contracts.swarm.agent import AgentSpec
+from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome, Released, Retry, Waiting
+from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskStatus
 from fireswarm.errors import FireswarmError, LeaseLost, StoreError
 from fireswarm.storage.firestore.errors import TRANSIENT
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.board.claim import Claimer
+from fireswarm.swarm.submission import stored_agents
 from tests.support.swarm import SwarmRig, done
 from tests.support.unreliable import time_flows, unreliable
+from tests.support.working import working
 
 pytestmark = pytest.mark.anyio
 
@@ -147,3 +152,79 @@ async def test_turns_that_are_settled_together_do_not_cost_each_other(
     assert states.pop(stolen) is TaskStatus.IN_PROGRESS
     states.pop(canceled)  # its commit may have been on its way
     assert set(states.values()) == {TaskStatus.DONE}
+
+
+# ── other changes whose answer is lost ──────────────────────────────────────────────────────────────────────────
+
+LOST_ANSWER = ("after", google.Cancelled("fault"))
+
+
+async def planned_child(swarm: SwarmRig) -> HeldLease:
+    """Return the lease of a child with an envelope."""
+    await swarm.submit("plan", role="architect")
+    held = await swarm.claim_one(role="architect")
+    plan = Handoff((PlannedTask(key="look", assigned_to="scout", objective="look", skill="noop"),))
+    births = swarm.board.births(held, plan)
+    also = swarm.core.mailbox.handoffs(held.task, births, TaskResult(), "mind the gap")
+    await swarm.board.settle(held, plan, also)
+    return await swarm.claim_one("agent-a")
+
+
+async def test_an_envelope_is_opened_although_the_answer_is_lost(both: SwarmRig) -> None:
+    child = await planned_child(both)
+    unreliable(both, LOST_ANSWER)
+    async with time_flows(both):
+        opened = await both.core.mailbox.open(child.task, child.owner, child.epoch)
+    assert opened is not None and opened.notes == "mind the gap"
+
+
+async def test_an_envelope_that_a_later_holder_opened_stays_with_it(both: SwarmRig) -> None:
+    child = await planned_child(both)
+    await both.core.mailbox.open(child.task, "agent-b", child.epoch + 1)
+    with pytest.raises(LeaseLost, match="opened by agent-b"):
+        await both.core.mailbox.open(child.task, child.owner, child.epoch)
+
+
+async def test_an_operator_s_change_is_not_refused_because_its_answer_is_lost(both: SwarmRig) -> None:
+    canceled, retried, answered = [(await both.submit(f"task {number}")).task_id for number in range(3)]
+    for held in await both.claim(wanted=3):
+        asks = Waiting(StatusReason.INPUT_REQUIRED, "asks", (Question(name="colour", description="Which?"),))
+        outcome = {retried: Failed("broken"), answered: asks}.get(held.task.task_id)
+        await both.settle(held, outcome or Retry("later", 3600.0))
+    for change in (
+        partial(both.board.cancel, canceled), partial(both.board.retry, retried),
+        partial(both.board.answer, answered, {"colour": "red"}),
+    ):  # fmt: skip
+        unreliable(both, LOST_ANSWER)
+        async with time_flows(both):
+            await change()
+    states = [(await both.task(task_id)).status for task_id in (canceled, retried, answered)]
+    assert states == [TaskStatus.CANCELED, TaskStatus.QUEUED, TaskStatus.QUEUED]
+
+
+async def test_a_change_of_an_agent_is_made_once_although_its_answer_is_lost(both: SwarmRig) -> None:
+    agent = await stored_agents.create(both.store, both.core.roles, "s1", AgentSpec(name="a", role="scout"))
+    unreliable(both, LOST_ANSWER)
+    async with time_flows(both):
+        changed = await stored_agents.change(both.store, both.core.roles, "s1", agent.agent_id, {"name": "b"}, 1)
+    assert (changed.name, changed.version) == ("b", 2)
+
+
+@pytest.mark.parametrize("commits", range(5))
+@pytest.mark.parametrize(("when", "code"), [("before", google.ServiceUnavailable), ("after", google.Cancelled)])
+async def test_a_turn_costs_no_attempt_when_the_store_fails(
+    both: SwarmRig, when: str, code: type[Exception], commits: int
+) -> None:
+    """The store fails for a while, from any commit of the turn on."""
+    child = await planned_child(both)
+    await both.board.settle(child, Released())
+    fine = [("never", google.Unknown(""))] * commits
+    unreliable(both, *fine, *[(when, code("fault"))] * (COMMIT_ATTEMPTS + 1))
+    task = child.task
+    async with working(both.core, agent="agent-b"):
+        for _ in range(400):
+            await both.clock.advance(0.25)
+            task = await both.task(task.task_id)
+            if task.status is TaskStatus.DONE:
+                break
+    assert (task.attempt, task.status) == (0, TaskStatus.DONE)

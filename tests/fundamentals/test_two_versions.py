@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.ports import Create, Update
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.task import SCHEMA_VERSION, StatusReason, TaskStatus
 from fireswarm.errors import NewerDocument
 from fireswarm.swarm.worker import mail, work_by_mail
@@ -160,3 +162,68 @@ async def test_a_document_is_taken_up_once_a_person_has_corrected_it(both: Swarm
     await both.store.commit([Update("agent_tasks/by-hand", {"on_child_failure": "wait"})])
     await both.board.admit_hand_written("scout")
     assert [lease.task.task_id for lease in await claimer.claim(1)] == ["by-hand"]
+
+
+# ── an old worker meets newer documents in its own work ─────────────────────────────────────────────────────────
+
+
+async def make_newer(swarm: SwarmRig, task_id: str, **fields: Any) -> None:
+    await swarm.store.commit([Update(f"agent_tasks/{task_id}", {"schema_version": SCHEMA_VERSION + 1, **fields})])
+
+
+@pytest.mark.parametrize("relation", ["child", "dependency"])
+async def test_a_turn_that_needs_a_newer_document_is_left_to_others(swarm: SwarmRig, relation: str) -> None:
+    """A newer agent planned the children, or did the dependency; an old one gets the task that reads them."""
+    if relation == "child":
+        parent = await swarm.submit("plans", skill="noop")
+        plan = Handoff((PlannedTask(key="a", assigned_to="executor", objective="a child"),), resume=True)
+        await swarm.settle(await swarm.claim_one(), plan)
+        needed = (await swarm.task(parent.task_id)).children[0]
+    else:
+        needed = (await swarm.submit("is needed", role="executor")).task_id
+        parent = await swarm.submit("needs it", skill="noop", depends_on=(needed,))
+    await swarm.settle(await swarm.claim_one(role="executor"))
+    await make_newer(swarm, needed)
+    async with working(swarm.core, agent="old-1"):
+        for _ in range(40):
+            await swarm.clock.advance(5)
+    stored = await swarm.raw(parent.task_id)
+    assert (stored["status"], stored["status_reason"]) == ("blocked", "retry_backoff")
+    assert stored.get("attempt", 0) == 0 and "schema_version" in stored["summary"]
+    assert stored["epoch"] <= 2, "old agents tried again"
+    for task_id in (needed, parent.task_id):  # as a newer agent sees them
+        await swarm.store.commit([Update(f"agent_tasks/{task_id}", {"schema_version": SCHEMA_VERSION})])
+    async with working(swarm.core, agent="new-1"):
+        for _ in range(20):
+            await swarm.clock.advance(5)
+    assert (await swarm.task(parent.task_id)).status is TaskStatus.DONE
+
+
+async def test_a_hand_written_task_does_not_wait_for_a_newer_one_that_is_done(both: SwarmRig) -> None:
+    needed = await both.submit("is needed")
+    await both.settle(await both.claim_one())
+    await make_newer(both, needed.task_id)
+    data = {"assigned_to": "scout", "status": "queued", "objective": "x", "session_hash": "s1"}
+    await both.store.commit([Create("agent_tasks/by-hand", data | {"depends_on": [needed.task_id]})])
+    claimer = both.board.claimer("scout", "old-1")
+    held: list[str] = []
+    for _ in range(3):
+        await both.board.admit_hand_written("scout")
+        held += [lease.task.task_id for lease in await claimer.claim(5)]
+    assert held == ["by-hand"]
+
+
+async def test_work_that_a_newer_task_does_is_not_done_twice(both: SwarmRig) -> None:
+    first = await both.submit("pay invoice 1")
+    await make_newer(both, first.task_id)
+    data = {"assigned_to": "scout", "status": "queued", "objective": "pay invoice 1", "session_hash": "s1"}
+    await both.store.commit([Create("agent_tasks/twin", data)])
+    await everything_an_old_worker_does(both, "scout")
+    assert (await both.raw("twin"))["status"] == "queued"
+    assert await both.board.claimer("scout", "old-2").claim(5) == []
+    with pytest.raises(NewerDocument):
+        await both.submit("pay invoice 1")
+    await both.store.commit([Update(f"agent_tasks/{first.task_id}", {"schema_version": SCHEMA_VERSION})])
+    new = both.board.claimer("scout", "new-1")
+    await both.board.admit_hand_written("scout")
+    assert [lease.task.task_id for lease in await new.claim(5)] == [first.task_id]

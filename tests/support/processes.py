@@ -22,6 +22,10 @@ from tests.support.fleet import environment, role_processes, with_signal
 
 SKEWS = ("+7m", "-7m", "+90m")
 ENDED = re.compile(r" ended with exit code (-?\d+) (.*)")
+INJECTED = Path(__file__).parents[1] / "chaos" / "at_size" / "injected"
+FAILED = "failed-commits"
+"""File with a byte for each commit that was made to fail."""
+
 NO_STORE = "(store_unavailable)"
 LIBRARIES = (Path("/usr/lib/x86_64-linux-gnu/faketime"), Path("/usr/lib/aarch64-linux-gnu/faketime"))
 
@@ -57,16 +61,17 @@ class Process:
     arguments: list[str]
     env: dict[str, str]
     log: Path
+    folder: Path
     running: psutil.Popen | None = None
 
-    def ensure(self, root: Path) -> bool:
+    def ensure(self) -> bool:
         """Start it unless it runs. Returns True if it was started."""
         if self.running is not None and self.running.poll() is None:
             return False
         with self.log.open("ab") as log:
             self.running = psutil.Popen(
                 [sys.executable, "-m", "fireswarm.cli", *self.arguments],
-                cwd=root,
+                cwd=self.folder,
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -87,13 +92,16 @@ class Process:
 class Processes:
     """The store and fleets (``swarm up``), and a count of what was done to them. *host*: a store that is not ours.
 
-    One fleet has one process of each role; more of them are in fleets with shifted clocks.
+    One fleet has one process of each role; more of them are in fleets with shifted clocks. Another fleet, in the folder
+    *newer*, is of a newer version. *commit_faults* is the share of their commits that fail.
     """
 
     root: Path
     rng: random.Random
     host: str | None
     roles: dict[str, int]
+    newer: Path | None = None
+    commit_faults: float = 0.0
     counts: Counter[str] = field(default_factory=Counter[str])
     store: Process | None = None
     fleets: list[Process] = field(default_factory=list[Process])
@@ -106,9 +114,10 @@ class Processes:
             port = free_port()
             self.host = f"127.0.0.1:{port}"
             arguments = ["store", "serve", "--port", str(port), "--data", str(self.root / "chaos.firelite")]
-            self.store = Process("store", arguments, env, self.root / "store.log")
-            self.store.ensure(self.root)
-        env |= {"FIRESTORE_EMULATOR_HOST": self.host}
+            self.store = Process("store", arguments, env, self.root / "store.log", self.root)
+            self.store.ensure()
+        env |= {"FIRESTORE_EMULATOR_HOST": self.host, "PYTHONPATH": str(INJECTED)}
+        env |= {"CHAOS_FAULTS": f"{self.commit_faults}:{self.root / FAILED}"}
         library = skew_library()
         more = {role: replicas - 1 for role, replicas in self.roles.items() if replicas > 1}
         self._add_fleet("fleet", dict.fromkeys(self.roles, 1) if library else self.roles, env)
@@ -118,13 +127,15 @@ class Processes:
                 own = {"LD_PRELOAD": str(library), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
                 self._add_fleet(f"fleet{skew}", shifted, env | own | {"NO_FAKE_STAT": "1"})
                 self.counts["skewed_processes"] += sum(shifted.values())
+        if self.newer is not None:
+            self._add_fleet("newer", dict.fromkeys(self.roles, 1), env | {"CHAOS_NEWER": "1"}, self.newer)
         return self.host
 
-    def _add_fleet(self, name: str, roles: Mapping[str, int], env: dict[str, str]) -> None:
+    def _add_fleet(self, name: str, roles: Mapping[str, int], env: dict[str, str], folder: Path | None = None) -> None:
         if roles:
             replicas = [f"--replicas={role}={count}" for role, count in roles.items()]
             arguments = ["up", "--roles", ",".join(roles), *replicas]
-            self.fleets.append(Process(name, arguments, env, self.root / f"{name}.log"))
+            self.fleets.append(Process(name, arguments, env, self.root / f"{name}.log", folder or self.root))
 
     def unexpected_ends(self) -> int:
         """Return how many role processes ended by themselves, as the fleets reported.
@@ -134,14 +145,42 @@ class Processes:
         told = "".join(fleet.log.read_text() for fleet in self.fleets if fleet.log.exists())
         return sum(int(code) >= 0 and NO_STORE not in rest for code, rest in ENDED.findall(told))
 
+    def failed_commits(self) -> int:
+        """Return how many commits were made to fail."""
+        counted = self.root / FAILED
+        return counted.stat().st_size if counted.exists() else 0
+
     async def keep(self) -> None:
         """Start processes again, as Cloud Run does, until canceled."""
         while True:
             if self.store is not None:
-                self.store.ensure(self.root)
+                self.store.ensure()
             for fleet in self.fleets:
-                self.counts["fleet_starts"] += fleet.ensure(self.root)
+                self.counts["fleet_starts"] += fleet.ensure()
             await anyio.sleep(0.3)  # as often as Cloud Run would: nothing is waited for
+
+    async def suspend_all(self, every: float, seconds: float) -> None:
+        """Stop the store and all fleets at once for some time, as a laptop's sleep does, until canceled."""
+        while True:
+            await anyio.sleep(every)  # the rate of the faults
+            self._signal_all(signal.SIGSTOP)
+            self.counts["suspends"] += 1
+            await anyio.sleep(seconds)  # the length of the sleep
+            self.resume()
+
+    def resume(self) -> None:
+        """Let everything run that was stopped."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for process in self._ours():
+            if process.running is not None:
+                for member in [*_family(process.running.pid)]:
+                    with_signal(member, number)
+                process.signal(number)
+
+    def _ours(self) -> list[Process]:
+        return [*self.fleets, *([self.store] if self.store is not None else [])]
 
     async def break_things(self, every: float, stop_seconds: float) -> None:
         """Kill a role process, stop one for longer than a lease, kill the store or a fleet, until canceled."""
@@ -169,8 +208,7 @@ class Processes:
 
     def end(self) -> None:
         """End every process that was started here."""
-        ours = [*self.fleets, *([self.store] if self.store is not None else [])]
-        for process in ours:
+        for process in self._ours():
             if process.running is not None:
                 family = _family(process.running.pid)
                 process.signal(signal.SIGKILL)

@@ -25,6 +25,7 @@ from fireswarm.contracts.ports import Create, Delete, Snapshot, Update
 from fireswarm.errors import Conflict, FireswarmError
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import REQUESTS
+from fireswarm.storage.documents.read import shows
 
 KEEP_SECONDS = 24 * 3600.0
 CLAIM_SECONDS = 60.0
@@ -132,8 +133,10 @@ class Once:
         try:
             await swarm.parts.store.commit([Create(path, fields)])
             return Snapshot(path, fields)
-        except Conflict:
+        except Conflict as conflict:
             snapshot = await swarm.parts.store.get(path)
+            if conflict.ambiguous and shows(snapshot.data, fields):
+                return Snapshot(path, fields)
         data = snapshot.data or {}
         expired = data and as_utc(data["expires_at"]) <= now
         if data and not expired and data.get("fingerprint") != fingerprint:
@@ -146,8 +149,9 @@ class Once:
             try:
                 await swarm.parts.store.commit([Update(path, fields, snapshot.update_time)])
                 return Snapshot(path, fields)
-            except Conflict:
-                pass  # another process has just taken it over: the request is in progress
+            except Conflict as conflict:  # another process has just taken it over: the request is in progress
+                if conflict.ambiguous and shows((await swarm.parts.store.get(path)).data, fields):
+                    return Snapshot(path, fields)
         detail = "a request with this Idempotency-Key is still in progress: retry later to get its response"
         return Refusal(409, "request_in_progress", detail, retryable=True).response()
 

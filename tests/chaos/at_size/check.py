@@ -22,8 +22,11 @@ TOLERANCE_SECONDS = 2.0
 LOST_EPOCH = frozenset({"timeout", "error"})
 
 
-async def check(swarm: SwarmParts, expected: int, evidence: Path) -> dict[str, Any]:
-    """Return the counts of the JSON line; all of ``lost`` to ``poison_in_queue`` must be 0."""
+async def check(swarm: SwarmParts, expected: int, evidence: Path, words: Mapping[str, str]) -> dict[str, Any]:
+    """Return the counts of the JSON line; all of ``lost`` to ``poison_in_queue`` must be 0.
+
+    *words* is what the results of edited tasks must contain.
+    """
     tasks = await swarm.store.query(Query("agent_tasks", where=(("session_hash", "==", SESSION),)))
     runs: dict[str, list[Snapshot]] = defaultdict(list)
     for run in await swarm.store.query(Query("agent_runs", where=(("session_hash", "==", SESSION),))):
@@ -35,6 +38,13 @@ async def check(swarm: SwarmParts, expected: int, evidence: Path) -> dict[str, A
             names = ("assigned_to", "status", "status_reason", "summary", "epoch", "waiting_on", "lease", "sweep_at")
             print(task.path, {name: _of(task, name) for name in names}, file=sys.stderr)
         found.update(await _faults(swarm, task, runs[task.id], starts.get(task.id, [])))
+        found["old_results"] += words.get(task.id, "") not in str(_of(task, "summary"))
+        if int(_of(task, "attempt") or 0) > (_of(task, "skill") == "fail-once"):
+            found["attempts_lost"] += 1
+            ends = [
+                (run.id, _of(run, "agent_id"), _of(run, "error"), f"{_of(run, 'ended_at'):%T}") for run in runs[task.id]
+            ]
+            print(task.path, _of(task, "attempt"), *sorted(ends), file=sys.stderr)
     return {
         "stored_tasks": len(tasks),
         "runs": sum(len(of_task) for of_task in runs.values()),
@@ -43,6 +53,8 @@ async def check(swarm: SwarmParts, expected: int, evidence: Path) -> dict[str, A
         "completed_twice": found["completed_twice"],
         "stale_commits": found["stale_commits"],
         "repeated_after_finish": found["repeated_after_finish"],
+        "old_results": found["old_results"],
+        "attempts_lost": found["attempts_lost"],
         "poison_in_queue": await _poison_in_queue(swarm),
     }
 

@@ -26,7 +26,8 @@ from fireswarm.settings import Settings, load_settings
 from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
 from tests.chaos.at_size.check import check
-from tests.chaos.at_size.work import EVIDENCE, FAIL_ONCE, SESSION, Seeder
+from tests.chaos.at_size.hands import Hands
+from tests.chaos.at_size.work import EVIDENCE, FAIL_ONCE, NEWER_SKILL, SESSION, Seeder
 from tests.support.fleet import GRAPH, lay_out, until
 from tests.support.processes import Processes, reachable
 
@@ -41,7 +42,11 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Size of the run. *host*: the address of a store that is not ours, such as Google's emulator."""
+    """Size of the run. *host*: the address of a store that is not ours, such as Google's emulator.
+
+    A *calm* run has every fault but the end and the standstill of single processes: it may cost no task an attempt.
+    ``commit_faults`` is the share of the fleets' commits that fail.
+    """
 
     tasks: int
     seed: int
@@ -50,6 +55,9 @@ class Plan:
     kill_every_seconds: float = 2.0
     limit_seconds: float = 3_600.0
     host: str | None = None
+    calm: bool = False
+    commit_faults: float = 0.01
+    suspend_every_seconds: float = 40.0
 
 
 async def run(plan: Plan, root: Path) -> dict[str, Any]:
@@ -58,10 +66,13 @@ async def run(plan: Plan, root: Path) -> dict[str, Any]:
     evidence = root / "evidence"
     (evidence / "failed").mkdir(parents=True)
     skills = {"leave-evidence": EVIDENCE, "fail-once": FAIL_ONCE, "graph": GRAPH}
-    lay_out(root, skills, settings=SETTINGS)
-    _add_courier(root)
+    newer = root / "newer"
+    newer.mkdir()
+    for folder, more in ((root, {}), (newer, {NEWER_SKILL: EVIDENCE})):
+        lay_out(folder, skills | more, settings=SETTINGS)
+        _add_courier(folder)
     roles = dict.fromkeys(("architect", "executor", "memory", "predictor", "scout"), plan.replicas) | {"courier": 1}
-    processes = Processes(root, rng, plan.host, roles)
+    processes = Processes(root, rng, plan.host, roles, newer=newer, commit_faults=plan.commit_faults)
     started = time.monotonic()
     found: dict[str, Any] = {}
     try:
@@ -79,6 +90,7 @@ async def run(plan: Plan, root: Path) -> dict[str, Any]:
         processes.end()
     seconds = round(time.monotonic() - started, 1)
     processes.counts["unexpected_ends"] = processes.unexpected_ends()
+    processes.counts["failed_commits"] = processes.failed_commits()
     counted: Mapping[str, int] = processes.counts
     return {"tasks": plan.tasks, "seed": plan.seed, "seconds": seconds} | dict(counted) | found
 
@@ -88,17 +100,23 @@ async def _work(
 ) -> dict[str, Any]:
     async with open_parts(settings) as swarm:
         client = AsyncClient(project="chaos", credentials=AnonymousCredentials())
-        seeder = Seeder(swarm, evidence, rng)
+        hands = Hands(swarm, client, SESSION, rng)
+        seeder = Seeder(swarm, evidence, hands, rng)
         async with anyio.create_task_group() as faults:
             faults.start_soon(seeder.seed_all, plan.tasks, client, plan.poison)
-            faults.start_soon(processes.break_things, plan.kill_every_seconds, 1.5 * LEASE_SECONDS)
+            faults.start_soon(hands.try_again)
+            if not plan.calm:
+                faults.start_soon(processes.break_things, plan.kill_every_seconds, 1.5 * LEASE_SECONDS)
+            faults.start_soon(processes.suspend_all, plan.suspend_every_seconds, 1.5 * LEASE_SECONDS)
             with anyio.move_on_after(plan.limit_seconds):
                 await seeder.seeded.wait()
-                await until(lambda: _all_done(swarm, plan.tasks), seconds=math.inf, every=2)
+                await until(lambda: _all_done(swarm, plan.tasks - hands.counts["deleted"]), seconds=math.inf, every=2)
             faults.cancel_scope.cancel()
+        processes.resume()
         with contextlib.suppress(AssertionError):  # the check reports the runs that are open then
             await until(partial(_settled, swarm), seconds=30, every=0.5)
-        return dict(seeder.counts) | await check(swarm, plan.tasks, evidence)
+        checked = await check(swarm, plan.tasks - hands.counts["deleted"], evidence, hands.words)
+        return dict(seeder.counts) | dict(hands.counts) | checked
 
 
 async def _all_done(swarm: SwarmParts, tasks: int) -> bool:

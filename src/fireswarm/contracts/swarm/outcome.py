@@ -21,12 +21,14 @@ class Done:
 class Retry:
     """A transient failure; ``after_seconds`` overrides the back-off.
 
-    ``counts`` is false for a pause requested by a provider, which is not a failed attempt.
+    ``counts`` is false for a failure that is not the task's, such as a pause requested by a provider. With
+    ``schema_version``, only agents of that version or a newer one try again.
     """
 
     error: str
     after_seconds: float | None = None
     counts: bool = True
+    schema_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,9 @@ def check_version(version: int, path: str) -> None:
     """Raise NewerDocument if a newer version wrote the document."""
     if version > SCHEMA_VERSION:
         raise NewerDocument(
-            f"{path} has schema_version {version}; this version of fireswarm knows {SCHEMA_VERSION} and leaves it alone"
+            f"{path} has schema_version {version}; this version of fireswarm knows {SCHEMA_VERSION} and leaves it "
+            "alone",
+            version=version,
         )
 
 
@@ -91,7 +93,8 @@ def unreadable(error: ValidationError, data: Mapping[str, Any], text: str) -> In
     version = data.get("schema_version")
     newer = isinstance(version, int) and version > SCHEMA_VERSION
     if newer or all(item["type"] == "enum" and _is_word(item["input"]) for item in error.errors()):
-        return NewerDocument(f"{explained}. If a newer version wrote it, upgrade this one; otherwise correct it")
+        told = f"{explained}. If a newer version wrote it, upgrade this one; otherwise correct it"
+        return NewerDocument(told, version=version if newer else None)
     return InvalidInput(explained)
 
 

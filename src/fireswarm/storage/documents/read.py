@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.ports import Snapshot
+from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot
 from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, NO_DEADLINE, Task, idempotency_key
 from fireswarm.errors import InvalidInput
@@ -19,6 +19,16 @@ from fireswarm.storage.documents.build import parse_task
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
+
+
+def shows(data: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> bool:
+    """Return True if a document has *fields*, as a commit of them would have written it.
+
+    Times of the store are not compared.
+    """
+    stored = data or {}
+    written = {name: value for name, value in fields.items() if value is not SERVER_TIME}
+    return all(stored.get(name) == (None if value is DELETE_FIELD else value) for name, value in written.items())
 
 
 HAND_WRITTEN_SESSION = "console"

@@ -100,9 +100,10 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
     match outcome:
         case Done(result=result):
             return _end(task, result)
-        case Retry(error=error, after_seconds=float(after), counts=False):
+        case Retry(error=error, after_seconds=float(after), counts=False, schema_version=version):
             until = board.clock.now() + timedelta(seconds=after)
-            return _block(task, StatusReason.RETRY_BACKOFF, first_line(error), not_before=until, error=error)
+            only = {} if version is None else {"schema_version": version}
+            return _block(task, StatusReason.RETRY_BACKOFF, first_line(error), not_before=until, error=error, **only)
         case Retry(error=error, after_seconds=after):
             return _fail(board, task, error, after)
         case Failed(error=error, reason=reason, uncertain_step=uncertain, redo_steps=redo):

@@ -36,6 +36,9 @@ from fireswarm.storage.documents.paths import message_path, task_path
 from fireswarm.storage.documents.read import HAND_WRITTEN_SESSION, parse_readable, parse_task_snapshot
 from fireswarm.swarm.records.policy import HandoffPolicy
 
+OPEN_ATTEMPTS = 8
+"""Maximum number of reads until an envelope is opened; each one after the first follows a conflict."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
@@ -140,25 +143,31 @@ class Mailbox:
     async def open(self, task: Task, owner: str, epoch: int) -> Envelope | None:
         """Claim and return a planned task's envelope, or None if it has none.
 
-        Only the holder of the task's lease may call this.
+        Only the holder of the task's lease may call this. After a conflict the message is read again: a claim of this
+        epoch may have been applied although its commit failed.
 
-        Raises LeaseLost if another holder has opened it.
+        Raises LeaseLost if a later holder has opened it, and Conflict after repeated conflicts.
         """
-        snapshot = await self.store.get(message_path(task.task_id))
-        if snapshot.data is None:
-            return None
-        message = parse_message(snapshot)
-        if message.status is MailStatus.READ:
+        for _ in range(OPEN_ATTEMPTS):
+            snapshot = await self.store.get(message_path(task.task_id))
+            if snapshot.data is None:
+                return None
+            message = parse_message(snapshot)
+            holder = message.lease
+            if message.status is MailStatus.READ or (
+                holder and (holder.owner_agent_id, holder.epoch) == (owner, epoch)
+            ):
+                return message.payload
+            if holder is not None and holder.epoch > epoch:
+                raise LeaseLost(f"the envelope of task {task.task_id} was opened by {holder.owner_agent_id}")
+            lease = MailLease(owner_agent_id=owner, expires_at=self.clock.now(), epoch=epoch)
+            claimed = {"status": "claimed", "lease": plain(lease), "deliveries": message.deliveries + 1}
+            try:
+                await self.store.commit([Update(snapshot.path, claimed, snapshot.update_time)])
+            except Conflict:
+                continue
             return message.payload
-        lease = MailLease(owner_agent_id=owner, expires_at=self.clock.now(), epoch=epoch)
-        claimed = {"status": "claimed", "lease": plain(lease), "deliveries": message.deliveries + 1}
-        try:
-            await self.store.commit([Update(snapshot.path, claimed, snapshot.update_time)])
-        except Conflict as conflict:
-            raise LeaseLost(
-                f"the envelope of task {task.task_id} was opened by another holder of the task"
-            ) from conflict
-        return message.payload
+        raise Conflict(f"the envelope of task {task.task_id} keeps changing: it could not be opened")
 
     async def payload_of(self, task: Task) -> Envelope | None:
         """Return the envelope of the message that created *task*; None if it is unreadable or of another session."""

@@ -16,6 +16,7 @@ from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from fireswarm.redaction import environment_redactor
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import agent_path
+from fireswarm.storage.documents.read import shows
 from fireswarm.swarm.submission.check import Roles, check_role
 
 ATTEMPTS = 8
@@ -66,8 +67,9 @@ async def change(
         fields = _fields(spec) | {"version": agent.version + 1, "updated_at": SERVER_TIME}
         try:
             await store.commit([Update(agent_path(agent_id), fields, version)])
-        except Conflict:
-            continue
+        except Conflict as conflict:
+            if not (conflict.ambiguous and shows((await store.get(agent_path(agent_id))).data, fields)):
+                continue
         return await get(store, session, agent_id)
     raise StoreUnavailable(f"agent {agent_id} keeps changing: nothing was written, try again")
 

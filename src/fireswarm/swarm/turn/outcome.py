@@ -15,6 +15,7 @@ from fireswarm.errors import (
     ModelError,
     ModelPaused,
     ModelUnavailable,
+    NewerDocument,
     NoProgress,
     NotFound,
     SandboxRefused,
@@ -26,6 +27,9 @@ from fireswarm.errors import (
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.turn.state import Turn
+
+STORE_PAUSE_SECONDS = 2.0
+"""Pause after a failure of the store, which is no fault of the task."""
 
 
 class SkillReportedFailure(FireswarmError):
@@ -98,8 +102,8 @@ def outcome_of_error(error: Exception) -> Outcome:
         case BudgetExceeded() | SandboxRefused():
             over = isinstance(error, BudgetExceeded)
             return Waiting(StatusReason.BUDGET_EXCEEDED if over else StatusReason.NEEDS_CONFINEMENT, str(error))
-        case ModelPaused(retry_after=after):
-            return Retry(str(error), after, counts=False)
+        case ModelPaused(retry_after=after) | NewerDocument(retry_after=after):
+            return Retry(str(error), after, counts=False, schema_version=getattr(error, "version", None))
         case ModelUnavailable(retry_after=after):
             return Retry(str(error), after)
         case ModelError() | ThoughtFailed() | NoProgress() | GateFailed():
@@ -107,7 +111,7 @@ def outcome_of_error(error: Exception) -> Outcome:
         case InvalidInput() | NotFound():
             return Failed(str(error))
         case StoreError():
-            return Retry(str(error)) if error.retryable else Failed(str(error))
+            return Retry(str(error), STORE_PAUSE_SECONDS, counts=False) if error.retryable else Failed(str(error))
         case FireswarmError():
             return Retry(str(error))
         case _:

@@ -25,6 +25,7 @@ from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, Stor
 from fireswarm.runs.sinks.documents import end_lost_run
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.turn.outcome import outcome_of_error
 from fireswarm.swarm.turn.outputs import remove_outputs
 from fireswarm.swarm.turn.state import TurnEnd
 from fireswarm.swarm.turn.turn import open_journal, run_turn
@@ -201,8 +202,6 @@ class Worker:
         except LeaseLost as lost:
             _log.warning("%s", lost)
             await self._end_lost(lease, str(lost))
-        except StoreError as error:
-            _log.warning("task %s is redone when its lease has expired: %s", lease.task.task_id, error)
         except Exception:  # a turn must not end the process, which holds other tasks; the lease of this one expires
             self._upkeep.faults += 1
             _log.exception("task %s: unexpected error, it is redone when its lease has expired", lease.task.task_id)
@@ -227,7 +226,10 @@ class Worker:
         left = (lease.task.deadline - began).total_seconds()
         lease.cut_off_at = began + timedelta(seconds=min(limit, left))
         with anyio.move_on_after(min(limit, left)):
-            return await run_turn(lease, self.parts)
+            try:
+                return await run_turn(lease, self.parts)
+            except StoreError as error:  # its journal cannot be opened: the lease is kept until the task is given back
+                return await self._cut_short_for(lease, error)
         self._upkeep.note_pulse()
         still = self._upkeep.stood_still_at
         if lease.task.deadline > self.parts.clock.now() and still is not None and still >= began:
@@ -238,6 +240,15 @@ class Worker:
             whose = "the task's timeout_seconds" if limit == timeout else f"the limit of role {self.role}"
             outcome = Retry(f"the turn took longer than {limit:g} s, {whose}")
         return await self._cut_short(lease, outcome, RunStatus.TIMEOUT)
+
+    async def _cut_short_for(self, lease: HeldLease, error: StoreError) -> TurnEnd:
+        """End the turn as soon as the store works again; without an attempt, unless it refuses to work."""
+        _log.warning("task %s waits for the store: %s", lease.task.task_id, error)
+        while True:
+            try:
+                return await self._cut_short(lease, outcome_of_error(error), RunStatus.ERROR)
+            except StoreError:
+                await self.parts.clock.sleep(SETTLE_PAUSE_SECONDS)
 
     async def _cut_short(self, lease: HeldLease, outcome: Outcome, status: RunStatus) -> TurnEnd:
         """Close the run of an interrupted turn and return its end with *outcome*."""

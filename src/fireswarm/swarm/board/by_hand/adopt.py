@@ -76,7 +76,8 @@ async def _dependencies(board: BoardContext, task: Task) -> tuple[dict[str, Any]
         try:
             parent = parse_task_snapshot(parent_snapshot)
         except InvalidInput:
-            unmet.append((parent_snapshot, None))  # it waits until a person has corrected the dependency
+            if parent_snapshot.data.get("status") != TaskStatus.DONE:  # of a newer version, or a person corrects it
+                unmet.append((parent_snapshot, None))
             continue
         if parent.session_hash != task.session_hash:
             other = parent.session_hash

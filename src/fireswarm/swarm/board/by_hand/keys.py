@@ -8,7 +8,7 @@ from typing import Any
 from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import SERVER_TIME, Create, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import Task, TaskStatus
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, NewerDocument
 from fireswarm.storage.documents.paths import key_path, task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 
@@ -42,7 +42,7 @@ async def read_owner(store: Store, work: Task) -> Owner:
     """Read which task of a session owns the work that *work* describes.
 
     The id of a submitted task is the key; for a hand-written task, the key's document has the id. A deleted or
-    unreadable task owns no work.
+    unreadable task owns no work. Raises NewerDocument: whether a task of a newer version does is not known here.
     """
     key_id = work.work_id
     key, submitted = await store.get_many([key_path(key_id), task_path(key_id)])
@@ -52,6 +52,8 @@ async def read_owner(store: Store, work: Task) -> Owner:
         snapshot = await store.get(task_path(named))
     try:
         task = parse_task_snapshot(snapshot)
+    except NewerDocument:
+        raise
     except InvalidInput as fault:
         return Owner(key, snapshot, None, None if snapshot.data is None else fault)
     # A key may name any task: one written by hand, or one whose objective, context or session was edited since. A task

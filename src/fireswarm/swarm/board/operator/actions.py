@@ -17,7 +17,7 @@ from fireswarm.contracts.swarm.task import NO_DEADLINE, WAITS_FOR_OTHERS, Status
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path, task_path
-from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.storage.documents.read import parse_task_snapshot, shows
 from fireswarm.swarm.board.dependents import commit_with_dependents, tell_of_retry
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
@@ -57,14 +57,18 @@ async def _change(
     fields: Callable[[Task], Mapping[str, Any]],
     also: Callable[[Task], Awaitable[Sequence[Write]]],
 ) -> Task:
-    """Compute *fields* and commit them with *also*; repeats this after a conflict. Returns the changed task."""
+    """Compute *fields* and commit them with *also*; repeats this after a conflict. Returns the changed task.
+
+    A commit that failed, but was applied all the same, is recognized.
+    """
     for _ in range(rules.settle_attempts):
         task, version = await load(store, task_id)
         change = {**fields(task), "updated_at": SERVER_TIME}
         try:
             await store.commit([Update(task_path(task_id), change, version), *await also(task)])
-        except Conflict:
-            continue
+        except Conflict as conflict:
+            if not (conflict.ambiguous and shows((await store.get(task_path(task_id))).data, change)):
+                continue
         return (await load(store, task_id))[0]
     raise StoreUnavailable(f"task {task_id} keeps changing: nothing was written, try again")
 
@@ -95,6 +99,7 @@ async def cancel(
 
 async def _cancel_one(board: BoardContext, task_id: str, reason: str, *, named: bool) -> Task | None:
     """Cancel one task, its run and its holder. Returns None for a terminal task, or raises TerminalTask if *named*."""
+    summary = truncate(f"canceled: {reason}", MAX_STORED_SUMMARY_CHARS)
     for _ in range(board.rules.settle_attempts):
         task, version = await load(board.store, task_id)
         if task.status.terminal:
@@ -102,9 +107,11 @@ async def _cancel_one(board: BoardContext, task_id: str, reason: str, *, named: 
                 raise TerminalTask(f"task {task_id} is {task.status.value} and cannot change any more")
             return None
         try:
-            await end_task(board, task, version, TaskStatus.CANCELED, f"canceled: {reason}")
-        except Conflict:
-            continue
+            await end_task(board, task, version, TaskStatus.CANCELED, summary)
+        except Conflict as conflict:
+            stored = (await load(board.store, task_id))[0]
+            if not (conflict.ambiguous and (stored.status, stored.summary) == (TaskStatus.CANCELED, summary)):
+                continue
         return task
     raise StoreUnavailable(f"task {task_id} keeps changing: it was not canceled, try again")
 
