@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from fireswarm.contracts.base import command_line
 from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
@@ -53,7 +54,7 @@ def load_settings(
 ) -> Settings:
     """Load ``<root>/swarm.yaml`` if it exists, then the environment, then *overrides* (dotted keys)."""
     env = os.environ if environment is None else environment
-    path = root / CONFIG_FILE
+    path = require_root(root) / CONFIG_FILE
     source = read_source(path) if path.exists() else Source()
     _refuse_untrusted(source, home_folder())
     for name, keys in ENVIRONMENT.items():
@@ -64,6 +65,17 @@ def load_settings(
     _override(source, overrides or {})
     source.values["root"] = root
     return validate(Settings, source)
+
+
+def require_root(root: Path) -> Path:
+    """Return the folder of a swarm. Raises ConfigError if there is none."""
+    if root.is_dir():
+        return root
+    found = "is not a folder" if root.exists() else "does not exist"
+    raise ConfigError(
+        f"the folder {root} {found}: name an existing one with --root, or create a swarm there with "
+        f"`{command_line('swarm', 'init', root)}`"
+    )
 
 
 def home_folder() -> Path:

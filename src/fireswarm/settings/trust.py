@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from fireswarm.contracts.base import command_line
 from fireswarm.errors import ConfigError
 from fireswarm.settings.providers import DEFAULTS
 
@@ -116,7 +117,7 @@ def refuse_untrusted(
         return
     why = "can start programs, send your API key elsewhere, use your account or loosen limits"
     told = [f"{file}:{_line(key, lines)}: {key} {why}" for key in keys]
-    told.append(f"read the file, then trust its content: agent trust {file}")
+    told.append(f"read the file, then trust its content: {command_line('agent', 'trust', file)}")
     raise ConfigError("\n".join(told))
 
 

@@ -20,6 +20,7 @@ from fireswarm.agent.task import AgentTask
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
 from fireswarm.cli.agent.model_of_run import ModelOptions
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.mind import Conclusion, Steering
@@ -266,6 +267,7 @@ class LiveChat:
             case "/model":
                 return f"{self.settings.model.provider} {self.settings.model.model_name}"
             case "/resume":
-                return f"agent chat --session {self.session}, or agent resume {self.run_id or 'RUN'} --message TEXT"
+                chat = command_line("agent", "chat", "--session", self.session)
+                return f"{chat}, or {command_line('agent', 'resume', self.run_id or 'RUN', '--message', 'TEXT')}"
             case _:
                 return f"unknown command {command}\n{HELP}"

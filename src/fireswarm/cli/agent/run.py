@@ -28,6 +28,7 @@ from fireswarm.cli.agent.ask import ask_person
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.cli.shared.console import json_text
 from fireswarm.clocks import ServerClock
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.grant import Verdict
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.skills.skill import Question
@@ -253,7 +254,7 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False, in_chat: b
 def _resume_command(conclusion: Conclusion, run_id: str) -> str:
     """Return the command that continues a run: one that would end again in the same way needs a message."""
     said = ' --message "..."' if conclusion.reason in NEEDS_MESSAGE else ""
-    return f"agent resume {run_id}{said}"
+    return f"{command_line('agent', 'resume', run_id)}{said}"
 
 
 def _place_of(uri: str) -> str:

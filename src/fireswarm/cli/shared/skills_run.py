@@ -18,7 +18,7 @@ from fireswarm.skills.checks.pack import check_paths
 from fireswarm.skills.packs import skill_body
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, Skill, load_catalog
-from fireswarm.skills.packs.discovery import places
+from fireswarm.skills.packs.discovery import places, require_folders
 from fireswarm.skills.packs.field_values import slug
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
 from fireswarm.skills.routing import benchmark
@@ -36,6 +36,7 @@ def _packaged_skills() -> Path:
 def _catalog(skills_dirs: Sequence[Path] | None, program: str) -> Catalog:
     """Return the skills that *program*, ``agent`` or ``swarm``, offers in the current folder. Raises ConfigError."""
     here, home = Path.cwd(), home_folder()
+    require_folders(skills_dirs or (), here)
     if program == "agent":
         from fireswarm.runs.make_mind import agent_catalog
 

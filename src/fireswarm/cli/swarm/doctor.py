@@ -181,7 +181,7 @@ async def _store(settings: Settings) -> list[Finding]:
     """Check that the store can be reached, its indexes, and tasks of unknown roles."""
     findings: list[Finding] = []
     try:
-        async with Swarm.open(settings=settings) as swarm:
+        async with Swarm.open(settings=settings, create=False) as swarm:
             await swarm.parts.store.get(task_path("doctor"))
             findings.append(Finding("store", True, f"{settings.store.uri}: reachable"))
             findings += await _indexes(swarm)

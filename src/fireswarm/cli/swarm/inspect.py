@@ -63,7 +63,7 @@ def runs(
     one_of(status, "--status", RunStatus)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
             runs = parse_readable(await swarm.parts.store.query(query), parse_run_snapshot)
         if as_json:
@@ -107,7 +107,7 @@ def agents(
     """List agents by their latest heartbeat."""
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             heartbeats = await swarm.parts.heartbeats.latest(limit)
         if as_json:
             print_json(heartbeats)
@@ -153,7 +153,7 @@ def mail(
     one_of(status, "--status", MailStatus)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             query = queries.newest(MAILBOX, "created_at", limit, to_agent_id=to, status=status, session_hash=session)
             messages = await swarm.parts.mailbox.read(query)
         if as_json:
@@ -194,7 +194,7 @@ def memory(
     one_of(kind, "--type", MEMORY_TYPES)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
             entries = [dict(item.data or {}) for item in await swarm.parts.store.query(query)]
         if as_json:
@@ -238,7 +238,7 @@ def cost(
     """Show the cost of models by objective, role and model, and Firestore operations of the last day's agents."""
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             spent = await read_spending(swarm.parts.store, limit, session)
             heartbeats = await swarm.parts.heartbeats.latest(1_000)
             own = asdict(swarm.parts.store.usage)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firelite.errors import AlreadyExists, DataFileInUse
-from fireswarm.cli.shared.fleet import stop_signal
+from fireswarm.cli.shared.fleet import print_address, stop_signal
 from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for, table
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import STORE_TOKEN, Settings
+from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.swarm.opening import archive
-from fireswarm.swarm.opening.open_parts import history_limits
+from fireswarm.swarm.opening.open_parts import history_limits, local_project
 
 if TYPE_CHECKING:
     from firelite.database import Database
@@ -30,11 +31,17 @@ Data = Annotated[Path | None, typer.Option("--data", help="Data file; default: s
 DEFAULT_PORT = 8080
 
 
-def _path(root: Path, data: Path | None) -> Path:
-    """Return the data file, in an existing folder. Raises InvalidInput if the settings name another kind of store."""
+def _path(root: Path, data: Path | None, *, create: bool = False) -> Path:
+    """Return the data file; with *create*, its folder is made, otherwise the file must exist.
+
+    Raises InvalidInput, also if the settings name another kind of store.
+    """
     settings = settings_for(root, None)
     path = data if data is not None else _data_file(settings)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if create:
+        make_state_folder(path.parent)
+    elif not path.is_file():
+        raise InvalidInput(f"{path} does not exist: name the data file with --data, or its swarm with --root")
     return path
 
 
@@ -55,8 +62,7 @@ def _reading(root: Path, data: Path | None) -> Generator[Database]:
     """Open the last commit of the data file, also while a fleet or a server uses it."""
     from firelite.database import Database
 
-    path = _path(root, data)
-    with Database.open(path if path.exists() else None, read_only=True) as database:
+    with Database.open(_path(root, data), read_only=True) as database:
         yield database
 
 
@@ -90,8 +96,9 @@ def serve(
     from firelite.query.index_definitions import IndexSet
     from firelite.wire.server import Server
 
-    path = None if memory else _path(root, data)
-    history = history_limits(settings_for(root, None))
+    settings = settings_for(root, None)
+    path = None if memory else _path(root, data, create=True)
+    history = history_limits(settings)
     token = os.environ.get(STORE_TOKEN, "")
 
     async def main() -> None:
@@ -99,7 +106,7 @@ def serve(
         with Database.open(path, indexes=index_set, history=history) as database:
             async with stop_signal() as stop, Server(database, port=port, token=token) as server:
                 console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
-                console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)
+                print_address(f"127.0.0.1:{server.port}", local_project(settings))
                 if not token:
                     warning = "every user of this machine can read and write it, as with any Firestore emulator"
                     console.print(warning, style="yellow", soft_wrap=True)
@@ -154,7 +161,7 @@ def restore(
     """Restore the store, with its local blobs, from a file written by `swarm store backup`."""
     if not source.is_file():
         raise InvalidInput(f"{source} does not exist: name a file written by `swarm store backup`")
-    path = _path(root, data)
+    path = _path(root, data, create=True)
     with _alone("restore"):
         restored = archive.restore(source, path, archive.blobs_folder(settings_for(root, None)), overwrite=overwrite)
     console.print(f"restored {restored} from {source} to {path}", soft_wrap=True)
@@ -188,7 +195,7 @@ def import_(
 
     if not source.is_file():
         raise InvalidInput(f"{source} does not exist: name a file written by `swarm store export`")
-    path = _path(root, data)
+    path = _path(root, data, create=True)
     try:
         with _alone("import"), Database.open(path) as database:
             count = admin.import_jsonl(database, source, overwrite=overwrite)

@@ -49,6 +49,7 @@ from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.task_view import draw, look
 from fireswarm.client import Swarm
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.swarm.task import ChildFailure, Submitted, Task, TaskSpec, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
@@ -199,7 +200,7 @@ def tasks(
     one_of(status, "--status", TaskStatus)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             tasks = await swarm.tasks(limit=limit, status=status, role=role, session=session)
         if as_json:
             print_json([with_present_uris(task, swarm.parts.blobs) for task in tasks])
@@ -236,7 +237,7 @@ def show(
     one_of(level, "--level", SEVERITY)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             task = await swarm.find(task_id)
             seen = await look(swarm, task)
             if as_json:
@@ -259,7 +260,7 @@ def watch(
     one_of(level, "--level", SEVERITY)
 
     async def main() -> bool:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             if task_id is None:
                 newest = await swarm.tasks(limit=1)
                 if not newest:
@@ -275,7 +276,8 @@ def watch(
             return all(task.status is TaskStatus.DONE for task in ended)
 
     if not run_async(main):
-        console.print(f"not all tasks are done: see `swarm show {task_id or 'TASK'}`", style="yellow")
+        command = command_line("swarm", "show", task_id or "TASK")
+        console.print(f"not all tasks are done: see `{command}`", style="yellow", soft_wrap=True)
         raise typer.Exit(1)
 
 
@@ -294,8 +296,8 @@ def cancel(
         canceled = await swarm.cancel(task, reason, tree=tree)
         below = () if tree else (await swarm.get(task)).children
         if below:
-            hint = f"the {len(below)} below it continue: `swarm cancel {short(task.task_id)} --tree` cancels them"
-            errors.prose(hint, style="yellow")
+            command = command_line("swarm", "cancel", short(task.task_id), "--tree")
+            errors.prose(f"the {len(below)} below it continue: `{command}` cancels them", style="yellow")
         return canceled
 
     operate(settings_for(root, store, project), task_id, act, as_json, "canceled")

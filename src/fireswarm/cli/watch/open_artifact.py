@@ -37,7 +37,7 @@ def open_artifact(
 
     async def main() -> Path:
         settings = settings_for(root, store, project)
-        async with Swarm.open(settings=settings) as swarm:
+        async with Swarm.open(settings=settings, create=False) as swarm:
             task = await swarm.find(task_id)
             artifact = find_artifact(task, name)
             return _local_file(swarm.parts.blobs, artifact) or await copy_one(

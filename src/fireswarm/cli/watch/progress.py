@@ -17,7 +17,7 @@ from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.follow import RunPrinter, brief
 from fireswarm.cli.watch.results import print_results
 from fireswarm.client import Swarm
-from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.base import command_line, count_noun
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 
 REFRESH_PER_SECOND = 8
@@ -129,4 +129,5 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
         console.prose(f"{short(task.task_id)} {task.assigned_to}:{said}")
         console.prose(why, style="yellow")
     word = (root.status_reason.value if root.status_reason else root.status.value).replace("_", " ")
-    console.prose(f"the objective stopped ({word}); `swarm show {short(root.task_id)}` shows details", style="yellow")
+    command = command_line("swarm", "show", short(root.task_id))
+    console.prose(f"the objective stopped ({word}); `{command}` shows details", style="yellow")

@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import Process, TaskGroup
 
 from fireswarm.processes.forked import Command, ForkedProcess, start_forked
+from fireswarm.settings.run_folders import make_state_folder
 
 PROGRAM, PRELOAD = "fireswarm.cli", "fireswarm.cli.preload"
 """Module of the command line, and the module that imports everything a role process needs."""
@@ -91,7 +92,7 @@ class Supervisor:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[Supervisor]:
         """Run the fleet inside the block. On exit, drain every process and kill those that remain."""
-        self.logs.mkdir(parents=True, exist_ok=True)
+        make_state_folder(self.logs)
         try:
             async with anyio.create_task_group() as group:
                 for place in self.places:
@@ -149,7 +150,7 @@ class Supervisor:
         environment = {**os.environ, **self.environment, PARENT: str(os.getpid())}
         name = f"{place.role}-{place.number}"
         path = self.logs / f"{name}.log"
-        self.logs.mkdir(parents=True, exist_ok=True)
+        make_state_folder(self.logs)
         if self.forks:
             return await start_forked(Command(name, f"{PROGRAM}:swarm_command", arguments, environment, path), PRELOAD)
         with path.open("ab") as log:
