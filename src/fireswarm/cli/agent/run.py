@@ -35,7 +35,7 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.mind.mind import RunFailed
-from fireswarm.processes.startup import INTERRUPTED
+from fireswarm.processes.startup import INTERRUPTED, run_loop
 from fireswarm.runs.assemble import grant_of
 from fireswarm.runs.make_mind import agent_catalog, make_mind, redactor_for
 from fireswarm.runs.model_adapters import make_model
@@ -98,7 +98,7 @@ def run_once(
     async def call() -> tuple[Conclusion, RunLog]:
         return await carry_out(settings, catalog, task, Path.cwd(), watching, resume=resume, run_id=run_id)
 
-    conclusion, log = anyio.run(call)
+    conclusion, log = run_loop(call)
     if as_json:
         sys.stdout.write(json_text(redactor_for(settings).value(_as_json(conclusion, log))) + "\n")
     else:
@@ -145,7 +145,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
             return await first_request(task, mind, RunPlace(cwd, grant, outputs, given, described))
 
     try:
-        request = anyio.run(call)
+        request = run_loop(call)
     except RunFailed as failure:
         raise NotFound(f"there would be no request: {failure}") from failure
     sys.stdout.write(json_text(request) + "\n")

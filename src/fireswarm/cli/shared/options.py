@@ -10,7 +10,6 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
-import anyio
 import typer
 from pydantic import BaseModel
 from rich.table import Table
@@ -20,7 +19,7 @@ from fireswarm.cli.shared.console import json_text, make_console
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.startup import loop_options
+from fireswarm.processes.startup import loop_options, run_loop
 from fireswarm.settings import Settings, load_settings
 
 Root = Annotated[Path, typer.Option("--root", help="Folder with swarm.yaml, roles/, mailbox/ and skills/.")]
@@ -65,7 +64,7 @@ def settings_for(
 
 def run_async[T](call: Callable[[], Awaitable[T]]) -> T:
     """Run an async command to its end."""
-    return anyio.run(call, backend_options=loop_options())
+    return run_loop(call, options=loop_options())
 
 
 def print_json(value: Any) -> None:
