@@ -12,7 +12,8 @@ from fireswarm.capabilities import Capability, registry
 from fireswarm.capabilities.describe import tools_of
 from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
 from fireswarm.capabilities.workspace.writing import workspace_tools
-from fireswarm.cli.shared.options import console, print_json, table
+from fireswarm.cli.shared.options import console, print_json
+from fireswarm.cli.shared.tables import table
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.llm.chat import ToolSpec

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from fireswarm.processes.startup import is_unicode
 from fireswarm.redaction import sanitize
@@ -22,6 +23,12 @@ class CleanConsole(Console):
         """Yield the segments of *renderable*, including nested tables and texts."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else sanitize(text), style, control)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print as rich does, but wrap texts on a terminal only."""
+        if not self.is_terminal and all(isinstance(item, (str, Text)) for item in objects):
+            how = {"soft_wrap": True, **how}
+        super().print(*objects, **how)
 
     def prose(self, text: str, style: str = "") -> None:
         """Print sentences: a terminal wraps them between words, a file gets each on one line."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,7 +14,6 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
-from rich.table import Table
 from rich.text import Text
 
 from fireswarm.cli.shared.console import json_text, make_console
@@ -82,27 +83,6 @@ def _jsonable(value: Any) -> Any:
     return str(value)
 
 
-def table(
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str | Text]],
-    *,
-    none: str,
-    folded: Sequence[str] = (),
-) -> None:
-    """Print a table, or *none* if there are no rows. Long words are folded in the last column and in those *folded*."""
-    if not rows:
-        console.print(none)
-        return
-    drawn = Table(title=title, title_justify="left", header_style="bold", expand=False)
-    for number, column in enumerate(columns):
-        words = number >= len(columns) - 1 or column in folded
-        drawn.add_column(column, no_wrap=not words, overflow="fold" if words else "ellipsis")
-    for row in rows:
-        drawn.add_row(*row)
-    console.print(drawn)
-
-
 def style_status(word: str) -> Text:
     """Return a status with its color."""
     return Text(word, STYLES.get(word, ""))
@@ -125,11 +105,29 @@ def clip(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
 
 
-def one_of(value: str | None, option: str, allowed: Iterable[str]) -> None:
-    """Raise InvalidInput unless *value* is None or one of the allowed words."""
+def one_of(value: str | None, option: str, allowed: Iterable[str]) -> str | None:
+    """Return the allowed word that *value* is, in any form in which it is printed: ``dead-letter``, ``Dead letter``.
+
+    Raises InvalidInput for another word, and names a close one.
+    """
     words = list(allowed)
-    if value is not None and value not in words:
-        raise InvalidInput(f"{option} {value!r}: use one of {', '.join(words)}")
+    if value is None:
+        return None
+    spelled = re.sub(r"[\s-]+", "_", value.strip().lower())
+    if spelled in words:
+        return spelled
+    near = difflib.get_close_matches(spelled, words, n=1)
+    hint = f"did you mean {near[0]}? All: " if near else "use one of "
+    raise InvalidInput(f"{option} {value!r}: {hint}{', '.join(words)}")
+
+
+def suggest_role(role: str | None, known: Iterable[str]) -> None:
+    """Raise InvalidInput if nothing was found for a *role* that no role card has."""
+    names = sorted(known)
+    if role is not None and role not in names:
+        near = difflib.get_close_matches(role.lower(), names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+        raise InvalidInput(f"--role {role!r}: nothing has this role; {hint}")
 
 
 def short(task_id: str) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fireswarm.cli.shared.options import clip, console, print_json, table
+from fireswarm.cli.shared.options import console, print_json
+from fireswarm.cli.shared.tables import cell, table
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.settings import load_found_settings, load_settings
@@ -60,7 +61,7 @@ def list_skills(skills_dir: Sequence[Path] | None, program: str, *, as_json: boo
         )
         return
     rows = [
-        (name, skill.version or "-", "code" if skill.entry else "text", clip(skill.description, 100))
+        (name, skill.version or "-", "code" if skill.entry else "text", cell(skill.description, 100))
         for name, skill in sorted(catalog.skills.items())
     ]
     table("skills", ["skill", "version", "kind", "description"], rows, none="no skills: add skills/NAME/SKILL.md")

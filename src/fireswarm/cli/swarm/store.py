@@ -13,7 +13,8 @@ import typer
 
 from firelite.errors import AlreadyExists, DataFileInUse
 from fireswarm.cli.shared.fleet import print_address, stop_signal
-from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for, table
+from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for
+from fireswarm.cli.shared.tables import table
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import STORE_TOKEN, Settings
 from fireswarm.settings.run_folders import make_state_folder

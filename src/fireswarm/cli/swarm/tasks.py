@@ -17,7 +17,6 @@ from fireswarm.cli.shared.options import (
     Session,
     StoreUri,
     ago,
-    clip,
     console,
     errors,
     one_of,
@@ -27,7 +26,7 @@ from fireswarm.cli.shared.options import (
     settings_for,
     short,
     style_status,
-    table,
+    suggest_role,
 )
 from fireswarm.cli.shared.submit_options import (
     Again,
@@ -43,6 +42,7 @@ from fireswarm.cli.shared.submit_options import (
     parse_constraints,
     parse_uses,
 )
+from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.watch import progress
 from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.event_line import SEVERITY
@@ -50,7 +50,7 @@ from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.task_view import draw, look
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import command_line
-from fireswarm.contracts.swarm.task import ChildFailure, Submitted, Task, TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Submitted, Task, TaskSpec, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
@@ -184,9 +184,29 @@ async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
         errors.print(f"no {role} agent is running: start all roles with `swarm up`", style="yellow")
 
 
+MOST_SEARCHED = 1_000
+"""Number of blocked tasks in which those with one reason are searched, as many as one call lists."""
+
+
+def _filter_of(status: str | None) -> tuple[str | None, str | None]:
+    """Return the status and the reason that ``--status`` names, in any form in which a command prints them."""
+    above, mark, below = (status or "").partition("/")
+    if mark and one_of(above, "--status", TaskStatus) != TaskStatus.BLOCKED:
+        raise InvalidInput(f"--status {status!r}: only blocked tasks have a reason, such as blocked/dead_letter")
+    if status is None or not mark:
+        word = one_of(status, "--status", [*TaskStatus, *StatusReason])
+        return (word, None) if word is None or word in list(TaskStatus) else (TaskStatus.BLOCKED, word)
+    return TaskStatus.BLOCKED, one_of(below, "--status blocked/", StatusReason)
+
+
 def tasks(
     status: Annotated[
-        str | None, typer.Option("--status", help="Filter by status: queued, in_progress, blocked, done or canceled.")
+        str | None,
+        typer.Option(
+            "--status",
+            help="Filter by status: queued, in_progress, blocked, done or canceled; or by the reason of a blocked "
+            "task, such as dead_letter.",
+        ),
     ] = None,
     role: Annotated[str | None, typer.Option("--role", help="Filter by role.")] = None,
     session: Session = None,
@@ -197,11 +217,18 @@ def tasks(
     as_json: AsJson = False,
 ) -> None:
     """List tasks, most recently changed first."""
-    one_of(status, "--status", TaskStatus)
+    wanted, reason = _filter_of(status)
 
     async def main() -> None:
         async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
-            tasks = await swarm.tasks(limit=limit, status=status, role=role, session=session)
+            most = MOST_SEARCHED if reason else limit
+            tasks = await swarm.tasks(limit=most, status=wanted, role=role, session=session)
+            if not tasks:
+                suggest_role(role, swarm.parts.roles)
+        if reason:
+            if len(tasks) == most:
+                errors.prose(f"only the newest {most:,} blocked tasks were searched", style="yellow")
+            tasks = [task for task in tasks if task.status_reason == reason][:limit]
         if as_json:
             print_json([with_present_uris(task, swarm.parts.blobs) for task in tasks])
             return
@@ -212,12 +239,14 @@ def tasks(
                 style_status(task.status_reason.value if task.status_reason else task.status.value),
                 str(task.priority),
                 ago(task.updated_at),
-                f"{clip(task.objective, 60)} | {clip(task.summary, 80)}",
+                f"{cell(task.objective, 60)} | {cell(task.summary, 80)}",
             )
             for task in tasks
         ]
         columns = ["task", "role", "status", "prio", "changed", "objective | summary"]
-        table("tasks", columns, rows, none="no tasks yet: `swarm submit` creates one")
+        filtered = status or role or session
+        none = "no task matches the filters" if filtered else "no tasks yet: `swarm submit` creates one"
+        table("tasks", columns, rows, none=none)
 
     run_async(main)
 
@@ -234,7 +263,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one task: its whole answer, graph, lease, attempts, events, and the reason why it is stuck."""
-    one_of(level, "--level", SEVERITY)
+    level = one_of(level, "--level", SEVERITY) or level
 
     async def main() -> None:
         async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
@@ -257,7 +286,7 @@ def watch(
     project: Project = None,
 ) -> None:
     """Follow an objective and its events until it ends or is stuck; exit code 1 unless all tasks are done."""
-    one_of(level, "--level", SEVERITY)
+    level = one_of(level, "--level", SEVERITY) or level
 
     async def main() -> bool:
         async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
@@ -269,7 +298,10 @@ def watch(
             else:
                 chain = (await swarm.find(task_id)).trace.chain_id
             ended = await progress.follow(swarm, chain, runs=RunPrinter(swarm, chain, console, level))
-            console.print(progress.view(ended))
+            if console.is_terminal:
+                console.print(progress.view(ended))
+            else:
+                progress.print_tasks(ended)
             for task in ended:
                 if task.task_id == chain:
                     print_answer(await read_answer(swarm, task))
