@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,7 +18,12 @@ from fireswarm.swarm.opening.open_parts import open_parts
 from tests.support.fleet import lay_out
 from tests.support.swarm_command import swarm
 
-FORMS = [str, str.upper, lambda word: word.replace("_", "-"), lambda word: word.replace("_", " ").capitalize()]
+FORMS: list[Callable[[str], str]] = [
+    str,
+    str.upper,
+    lambda word: word.replace("_", "-"),
+    lambda word: word.replace("_", " ").capitalize(),
+]
 
 
 @pytest.fixture
