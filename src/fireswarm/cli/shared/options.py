@@ -63,6 +63,15 @@ def settings_for(
     return load_settings(root, overrides=values)
 
 
+def board_settings(root: Path, store: str | None, project: str | None = None) -> Settings:
+    """Load settings for a command that reads the board or acts on tasks.
+
+    An edit of the file that the user has not trusted yet does not hinder it: it is not in force, which is said.
+    """
+    values: dict[str, Any] = {"store.uri": store or ("firestore" if project else None), "store.project": project}
+    return load_settings(root, overrides=values, on_untrusted=lambda note: errors.print(note, style="yellow"))
+
+
 def run_async[T](call: Callable[[], Awaitable[T]]) -> T:
     """Run an async command to its end."""
     return run_loop(call, options=loop_options())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ from fireswarm.cli.shared.options import (
     Project,
     Root,
     StoreUri,
+    board_settings,
     console,
     print_json,
     run_async,
@@ -65,6 +67,9 @@ def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None,
     """Check configuration, store, indexes, roles and skills; exit code 1 if a check fails."""
     findings: list[Finding] = [_python()]
     settings = _try(findings, "settings", lambda: settings_for(root, store, project), lambda _: "read")
+    if settings is None:
+        with contextlib.suppress(FireswarmError):  # it is in the findings
+            settings = board_settings(root, store, project)
     if settings is not None:
         findings += _data(settings)
         findings.append(_model(settings))

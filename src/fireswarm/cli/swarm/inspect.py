@@ -19,11 +19,11 @@ from fireswarm.cli.shared.options import (
     Session,
     StoreUri,
     ago,
+    board_settings,
     console,
     one_of,
     print_json,
     run_async,
-    settings_for,
     short,
     style_status,
     suggest_role,
@@ -63,7 +63,7 @@ def runs(
     status = one_of(status, "--status", RunStatus)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
             runs = parse_readable(await swarm.parts.store.query(query), parse_run_snapshot)
             if not runs:
@@ -109,7 +109,7 @@ def agents(
     """List agents by their latest heartbeat."""
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             heartbeats = await swarm.parts.heartbeats.latest(limit)
         if as_json:
             print_json(heartbeats)
@@ -155,7 +155,7 @@ def mail(
     status = one_of(status, "--status", MailStatus)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             query = queries.newest(MAILBOX, "created_at", limit, to_agent_id=to, status=status, session_hash=session)
             messages = await swarm.parts.mailbox.read(query)
         if as_json:
@@ -196,7 +196,7 @@ def memory(
     kind = one_of(kind, "--type", MEMORY_TYPES)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
             entries = [dict(item.data or {}) for item in await swarm.parts.store.query(query)]
         if as_json:
@@ -240,7 +240,7 @@ def cost(
     """Show the cost of models by objective, role and model, and Firestore operations of the last day's agents."""
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             spent = await read_spending(swarm.parts.store, limit, session)
             heartbeats = await swarm.parts.heartbeats.latest(1_000)
             own = asdict(swarm.parts.store.usage)

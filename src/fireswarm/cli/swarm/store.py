@@ -13,7 +13,7 @@ import typer
 
 from firelite.errors import AlreadyExists, DataFileInUse
 from fireswarm.cli.shared.fleet import print_address, stop_signal
-from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for
+from fireswarm.cli.shared.options import AsJson, Root, board_settings, console, print_json, run_async, settings_for
 from fireswarm.cli.shared.tables import table
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import STORE_TOKEN, Settings
@@ -32,16 +32,18 @@ Data = Annotated[Path | None, typer.Option("--data", help="Data file; default: s
 DEFAULT_PORT = 8080
 
 
-def _path(root: Path, data: Path | None, *, create: bool = False) -> Path:
-    """Return the data file; with *create*, its folder is made, otherwise the file must exist.
-
-    Raises InvalidInput, also if the settings name another kind of store.
-    """
+def _path(root: Path, data: Path | None) -> Path:
+    """Return the data file, in a folder that is made if it does not exist. Raises InvalidInput for another store."""
     settings = settings_for(root, None)
     path = data if data is not None else _data_file(settings)
-    if create:
-        make_state_folder(path.parent)
-    elif not path.is_file():
+    make_state_folder(path.parent)
+    return path
+
+
+def _existing(settings: Settings, data: Path | None) -> Path:
+    """Return the data file. Raises InvalidInput if it does not exist, or if the settings name another kind of store."""
+    path = data if data is not None else _data_file(settings)
+    if not path.is_file():
         raise InvalidInput(f"{path} does not exist: name the data file with --data, or its swarm with --root")
     return path
 
@@ -63,7 +65,7 @@ def _reading(root: Path, data: Path | None) -> Generator[Database]:
     """Open the last commit of the data file, also while a fleet or a server uses it."""
     from firelite.database import Database
 
-    with Database.open(_path(root, data), read_only=True) as database:
+    with Database.open(_existing(board_settings(root, None), data), read_only=True) as database:
         yield database
 
 
@@ -98,7 +100,7 @@ def serve(
     from firelite.wire.server import Server
 
     settings = settings_for(root, None)
-    path = None if memory else _path(root, data, create=True)
+    path = None if memory else _path(root, data)
     history = history_limits(settings)
     token = os.environ.get(STORE_TOKEN, "")
 
@@ -146,7 +148,8 @@ def backup(
     """Write the store, with its local blobs, to one file. Works while the store is in use."""
     if target.exists() and not overwrite:
         raise InvalidInput(f"{target} exists: repeat the command with --overwrite to replace it, or name another file")
-    written = archive.back_up(_path(root, data), archive.blobs_folder(settings_for(root, None)), target)
+    settings = board_settings(root, None)
+    written = archive.back_up(_existing(settings, data), archive.blobs_folder(settings), target)
     console.print(f"wrote {written} to {target}", soft_wrap=True)
 
 
@@ -162,7 +165,7 @@ def restore(
     """Restore the store, with its local blobs, from a file written by `swarm store backup`."""
     if not source.is_file():
         raise InvalidInput(f"{source} does not exist: name a file written by `swarm store backup`")
-    path = _path(root, data, create=True)
+    path = _path(root, data)
     with _alone("restore"):
         restored = archive.restore(source, path, archive.blobs_folder(settings_for(root, None)), overwrite=overwrite)
     console.print(f"restored {restored} from {source} to {path}", soft_wrap=True)
@@ -196,7 +199,7 @@ def import_(
 
     if not source.is_file():
         raise InvalidInput(f"{source} does not exist: name a file written by `swarm store export`")
-    path = _path(root, data, create=True)
+    path = _path(root, data)
     try:
         with _alone("import"), Database.open(path) as database:
             count = admin.import_jsonl(database, source, overwrite=overwrite)
@@ -218,7 +221,7 @@ def reset(
     from firelite.database import Database
     from firelite.wire import admin
 
-    path = _path(root, data)
+    path = _existing(settings_for(root, None), data)
     if not yes:
         typer.confirm(f"delete every document in {path}?", abort=True)
     with _alone("reset"), Database.open(path) as database:

@@ -17,6 +17,7 @@ from fireswarm.cli.shared.options import (
     Session,
     StoreUri,
     ago,
+    board_settings,
     console,
     errors,
     one_of,
@@ -220,7 +221,7 @@ def tasks(
     wanted, reason = _filter_of(status)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             most = MOST_SEARCHED if reason else limit
             tasks = await swarm.tasks(limit=most, status=wanted, role=role, session=session)
             if not tasks:
@@ -266,7 +267,7 @@ def show(
     level = one_of(level, "--level", SEVERITY) or level
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             task = await swarm.find(task_id)
             seen = await look(swarm, task)
             if as_json:
@@ -289,7 +290,7 @@ def watch(
     level = one_of(level, "--level", SEVERITY) or level
 
     async def main() -> bool:
-        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             if task_id is None:
                 newest = await swarm.tasks(limit=1)
                 if not newest:
@@ -332,7 +333,7 @@ def cancel(
             errors.prose(f"the {len(below)} below it continue: `{command}` cancels them", style="yellow")
         return canceled
 
-    operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
+    operate(board_settings(root, store, project), task_id, act, as_json, "canceled")
 
 
 def retry(
@@ -350,4 +351,4 @@ def retry(
     async def act(swarm: Swarm, task: Task) -> Task:
         return await swarm.retry(task, redo=redo or (), skip=skip or (), turns=turns)
 
-    operate(settings_for(root, store, project), task_id, act, as_json, "queued again")
+    operate(board_settings(root, store, project), task_id, act, as_json, "queued again")

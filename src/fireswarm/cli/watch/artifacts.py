@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, console, print_json, run_async, settings_for
+from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, board_settings, console, print_json, run_async
 from fireswarm.client import Swarm
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task
@@ -31,7 +31,7 @@ def artifacts(
     """Copy a task's artifacts into a folder."""
 
     async def main() -> list[Path]:
-        settings = settings_for(root, store, project)
+        settings = board_settings(root, store, project)
         async with Swarm.open(settings=settings, create=False) as swarm:
             task = await swarm.find(task_id)
             return await copy_out(swarm, task, to or settings.path(FOLDER / task.task_id))
