@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import gc
 import io
 import os
@@ -41,6 +42,21 @@ def without_collector() -> Generator[None]:
         if enabled:
             gc.enable()
 
+
+NO_THREAD = "can't start new thread"
+"""Python's words when the system refuses a thread."""
+
+EXHAUSTED = {
+    errno.EAGAIN: "the limit of processes and threads is reached: end some, or raise it (`ulimit -u`, or the pids "
+    "limit of the container or service)",
+    errno.ENOMEM: "there is no memory left: end some programs, or raise the memory limit of the container or service",
+    errno.EMFILE: "the limit of open files is reached: raise it (`ulimit -n`)",
+    errno.ENFILE: "this machine has no open file left: end some programs",
+}
+"""What to do when the system refuses a process, a thread or a descriptor, by the number of the error."""
+
+PROBED_THREADS = 2_000
+"""Most threads that are started to find out whether so many are allowed."""
 
 FALL_BACK = "fireswarm-fall-back"
 """Name of the error handler of our streams: a character that the terminal cannot show is printed in another way."""
@@ -193,6 +209,35 @@ def _end_if_interrupted(unraisable: sys.UnraisableHookArgs) -> None:
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _end_now()
     sys.__unraisablehook__(unraisable)
+
+
+def why_exhausted(error: BaseException) -> str:
+    """Return what to do if the system refused a process, a thread or a descriptor, or ""."""
+    if isinstance(error, RuntimeError) and NO_THREAD in str(error):
+        return EXHAUSTED[errno.EAGAIN]
+    if isinstance(error, MemoryError):
+        return EXHAUSTED[errno.ENOMEM]
+    return EXHAUSTED.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+
+
+def require_threads(number: int) -> None:
+    """Raise BlockingIOError unless the system allows *number* more threads, which it counts as processes.
+
+    gRPC ends the process if it cannot start its threads, so they are tried first. A thousand take 50 ms.
+    """
+    over = threading.Event()
+    started: list[threading.Thread] = []
+    try:
+        for _ in range(min(number, PROBED_THREADS)):
+            thread = threading.Thread(target=over.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    except RuntimeError as error:
+        raise BlockingIOError(errno.EAGAIN, f"{number:,} more processes and threads are needed") from error
+    finally:
+        over.set()
+        for thread in started:
+            thread.join()
 
 
 def run_loop[T](call: Callable[..., Awaitable[T]], *args: Any, options: dict[str, Any] | None = None) -> T:

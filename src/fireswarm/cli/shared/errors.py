@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import sys
 from collections.abc import Generator
 
 from fireswarm.errors import FireswarmError
-from fireswarm.processes.startup import OUTPUT, describe_output_error
+from fireswarm.processes.startup import OUTPUT, describe_output_error, why_exhausted
 from fireswarm.redaction import environment_redactor
-
-NO_THREAD = "can't start new thread"
-"""Python's words when the system refuses a thread."""
-
-EXHAUSTED = {
-    errno.EAGAIN: "the limit of processes and threads is reached: end some, or raise it (`ulimit -u`, or the pids "
-    "limit of the container or service)",
-    errno.ENOMEM: "there is no memory left: end some programs, or raise the memory limit of the container or service",
-    errno.EMFILE: "the limit of open files is reached: raise it (`ulimit -n`)",
-    errno.ENFILE: "this machine has no open file left: end some programs",
-}
-"""What to do when the system refuses a process, a thread or a descriptor, by the number of the error."""
 
 
 @contextlib.contextmanager
@@ -56,15 +43,6 @@ def _describe(error: BaseException, known: tuple[type[Exception], ...]) -> str:
     if isinstance(error, OSError) and (error.filename is None or OSError not in known):
         return ""
     return str(error) if isinstance(error, (FireswarmError, *known)) else ""
-
-
-def why_exhausted(error: BaseException) -> str:
-    """Return what to do if the system refused a process, a thread or a descriptor, or ""."""
-    if isinstance(error, RuntimeError) and NO_THREAD in str(error):
-        return EXHAUSTED[errno.EAGAIN]
-    if isinstance(error, MemoryError):
-        return EXHAUSTED[errno.ENOMEM]
-    return EXHAUSTED.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
 def print_error(text: str, code: str = "error") -> None:

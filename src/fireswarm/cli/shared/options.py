@@ -20,7 +20,7 @@ from fireswarm.cli.shared.console import json_text, make_console
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.startup import loop_options, run_loop
+from fireswarm.processes.startup import loop_options, require_threads, run_loop
 from fireswarm.settings import Settings, load_settings
 
 Root = Annotated[Path, typer.Option("--root", help="Folder with swarm.yaml, roles/, mailbox/ and skills/.")]
@@ -36,6 +36,9 @@ Limit = Annotated[
 
 console = make_console()
 errors = make_console(stderr=True)
+
+COMMAND_THREADS = 8
+"""Threads of a command that is connected to a store, as measured: its own, gRPC's and those of asyncio."""
 
 STYLES = {
     "done": "green",
@@ -74,6 +77,7 @@ def board_settings(root: Path, store: str | None, project: str | None = None) ->
 
 def run_async[T](call: Callable[[], Awaitable[T]]) -> T:
     """Run an async command to its end."""
+    require_threads(COMMAND_THREADS)
     return run_loop(call, options=loop_options())
 
 

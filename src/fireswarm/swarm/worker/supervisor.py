@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import Process, TaskGroup
 
 from fireswarm.processes.forked import Command, ForkedProcess, start_forked
+from fireswarm.processes.startup import require_threads, why_exhausted
 from fireswarm.settings.run_folders import make_state_folder
 
 PROGRAM, PRELOAD = "fireswarm.cli", "fireswarm.cli.preload"
@@ -28,6 +29,9 @@ STEADY_SECONDS = 10.0
 
 REPORTED = (0, 1, 2, 3, 10)
 """Numbers of consecutive failures that are reported, then every tenth; 0 is a process that was healthy before."""
+
+OWN_THREADS, ROLE_THREADS = 12, 12
+"""Processes and threads of the supervisor with its store, and of one role process, as measured on Linux."""
 
 LOG_TAIL_BYTES = 4_096
 
@@ -93,6 +97,7 @@ class Supervisor:
     async def running(self) -> AsyncGenerator[Supervisor]:
         """Run the fleet inside the block. On exit, drain every process and kill those that remain."""
         make_state_folder(self.logs)
+        require_threads(OWN_THREADS + ROLE_THREADS * len(self.places))
         try:
             async with anyio.create_task_group() as group:
                 for place in self.places:
@@ -132,8 +137,10 @@ class Supervisor:
                     _signal(place.process, signal.SIGTERM)
                 place.exit_code = await place.process.wait()
                 ended = f"ended with exit code {place.exit_code}"
-            except OSError as error:  # such as too many processes, or a full disk
-                ended = f"cannot be started ({error})"
+            except (OSError, RuntimeError, MemoryError) as error:  # such as too many processes, or a full disk
+                if not (reason := why_exhausted(error)) and not isinstance(error, OSError):
+                    raise
+                ended = f"cannot be started ({reason or error})"
             if self.stopping:
                 return
             place.restarts += 1
