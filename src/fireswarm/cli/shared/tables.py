@@ -46,7 +46,7 @@ def table(
         for row in rows:
             _print_record(columns, row)
     else:
-        console.print(_drawn(title, columns, rows, folded))
+        console.print(_draw(title, columns, rows, folded))
 
 
 def one_line(text: str) -> str:
@@ -81,7 +81,7 @@ def _print_record(columns: Sequence[str], row: Sequence[Cell]) -> None:
         console.print(Padding(Text(str(text), overflow="fold"), (0, 0, 0, INDENT)))
 
 
-def _drawn(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], folded: Sequence[str]) -> Table:
+def _draw(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], folded: Sequence[str]) -> Table:
     drawn = Table(title=title, title_justify="left", header_style="bold", expand=False)
     for number, column in enumerate(columns):
         words = number >= len(columns) - 1 or column in folded
