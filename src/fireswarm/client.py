@@ -86,17 +86,19 @@ class Swarm:
         session: str | None = None,
         root: Path | str = ".",
         settings: Settings | None = None,
+        create: bool = True,
     ) -> AsyncGenerator[Swarm]:
         """Open a swarm whose roles run elsewhere, to submit tasks, wait for them and inspect them.
 
         *store* is ``firelite://HOST:PORT``, ``embedded``, ``memory`` or ``firestore``; *project* names a Google Cloud
         project and implies ``firestore``. Missing values come from *settings*, or else from ``swarm.yaml`` in *root*
-        and the environment. Raises ConfigError and StoreUnavailable.
+        and the environment. Without *create*, an embedded store that does not exist yet is empty, and no file is
+        written. Raises ConfigError and StoreUnavailable.
         """
         from fireswarm.swarm.opening.in_program import open_for_client
 
         async with open_for_client(
-            store, project=project, session=session, root=Path(root), settings=settings
+            store, project=project, session=session, root=Path(root), settings=settings, create=create
         ) as parts:
             yield Swarm(parts)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import signal
@@ -12,17 +10,14 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import anyio.to_thread
 import psutil
 import pytest
 
-from fireswarm.cli import swarm_command as main
 from fireswarm.contracts.ports import Create, Update
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import load_settings
@@ -30,6 +25,7 @@ from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.open_parts import open_parts
 from tests.support.fleet import environment, lay_out, role_processes, swarm_up, until
 from tests.support.patience import PATIENCE_SECONDS
+from tests.support.swarm_command import swarm
 
 ECHO = """
 from fireswarm.contracts.skills.skill import Question, SkillResult, SkillState
@@ -45,31 +41,6 @@ def run(request):
 MEMORY_OF_ZERO = {
     "type": "fact", "bucket": "files", "key": "broken", "value": 0, "session_hash": "s", "created_at": datetime.now(UTC)
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def swarm(root: Path, *arguments: str, **env: str) -> Done:
-    """Run the command in this process: the same entry point, without a second of start-up each time."""
-    out, err = io.StringIO(), io.StringIO()
-    code = 0
-    with (
-        contextlib.chdir(root),
-        mock.patch.dict(os.environ, environment() | {"COLUMNS": "160"} | env, clear=True),
-        mock.patch.object(sys, "argv", ["swarm", *arguments]),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
-        try:
-            main()
-        except SystemExit as end:
-            code = int(end.code or 0)
-    return Done(code, out.getvalue(), err.getvalue())
 
 
 def test_help_option_of_the_command_lists_subcommands(tmp_path: Path) -> None:
@@ -146,7 +117,7 @@ async def test_canceling_names_the_tasks_that_go_on(root: Path) -> None:
     assert f"the 1 below it continue: `swarm cancel {parent[:8]} --tree` cancels them" in done.stderr
     assert (await anyio.to_thread.run_sync(swarm, root, "cancel", parent, "--tree")).stderr == ""
     assert {task["status"] for task in await anyio.to_thread.run_sync(ok, root, "tasks")} == {"canceled"}
-    assert " 0 " in (await anyio.to_thread.run_sync(swarm, root, "memory")).stdout
+    assert "\t0\n" in (await anyio.to_thread.run_sync(swarm, root, "memory")).stdout
     retried = await anyio.to_thread.run_sync(swarm, root, "retry", parent)
     assert "submit it again with --again WORD\n" in retried.stderr
 

@@ -3,44 +3,66 @@
 Modules are imported only when a command is called: a skill's process loads this module and must start fast.
 """
 
-import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 
 def swarm_command() -> None:
     """Entry point of ``swarm``."""
-    with _loading():
+
+    def load() -> Callable[[], None]:
         from fireswarm.cli.swarm.main import main
 
-    _call(main)
+        return main
+
+    _call(load)
 
 
 def agent_command() -> None:
     """Entry point of ``agent``."""
-    with _loading():
+
+    def load() -> Callable[[], None]:
         from fireswarm.cli.agent.main import main
 
-    _call(main)
+        return main
+
+    _call(load)
 
 
-@contextlib.contextmanager
-def _loading() -> Generator[None]:
-    """Imports inside this block are fast, have all standard streams, and end on Ctrl+C without a traceback."""
-    from fireswarm.processes.startup import INTERRUPTED, replace_closed_streams, without_collector
-
-    replace_closed_streams()
+def _call(load: Callable[[], Callable[[], None]]) -> None:
+    """Load a command and run it: fast, with usable streams, and without a traceback for SIGINT or a full output."""
     try:
+        from fireswarm.processes.startup import (
+            INTERRUPTED,
+            end_on_interrupt,
+            end_output,
+            freeze,
+            prepare_streams,
+            stop_on_interrupt,
+            use_utf8,
+            without_collector,
+        )
+
+        stop_on_interrupt()
+        use_utf8()
+        prepare_streams()
         with without_collector():
-            yield
+            main = load()
+        freeze()
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
-
-
-def _call(main: Callable[[], None]) -> None:
-    from fireswarm.processes.startup import freeze
-
-    freeze()
+        raise SystemExit(130) from None
+    code: int | str | None = 0
     try:
         main()
+    except SystemExit as end:
+        code = end.code
+    except KeyboardInterrupt:
+        code = INTERRUPTED
     finally:
+        end_on_interrupt()
         freeze()
+    if reason := end_output():
+        from fireswarm.cli.shared.errors import print_error
+
+        print_error(reason)
+        code = code or 1
+    raise SystemExit(code)

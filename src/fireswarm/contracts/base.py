@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, TypeGuard, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
@@ -168,3 +170,8 @@ def explain_validation(error: ValidationError) -> str:
 def count_noun(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 task``, ``2 tasks``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def command_line(*words: str | Path) -> str:
+    """Return *words* as a line that a person can paste into a shell. Everything that we print for that is made here."""
+    return shlex.join(map(str, words))

@@ -17,10 +17,13 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from types import TracebackType
 
 import anyio
 import anyio.to_thread
 import psutil
+
+from fireswarm.processes.startup import why_exhausted
 
 NAME_FILE = Path("/proc/self/comm")
 """File with the process name that ``ps -e`` and ``top`` show, at most 15 bytes, on Linux."""
@@ -34,6 +37,9 @@ HELD_BACK = (signal.SIGTERM,)
 Service managers send SIGTERM to every process of a service. A copy receives the signals that were sent before it was
 ready.
 """
+
+NO_THREAD_SECONDS = 1.0
+"""Pause after the system refused a thread that waits for a copy."""
 
 _one_at_a_time = anyio.CapacityLimiter(1)
 """Lock for all calls of ``multiprocessing``, each of which polls every process of this one."""
@@ -65,7 +71,13 @@ class ForkedProcess:
         async with self._waiting:  # only one task at a time can wait for a descriptor
             while self.returncode is None:
                 await anyio.wait_readable(self._process.sentinel)
-                code = await anyio.to_thread.run_sync(self._exit_code, limiter=_one_at_a_time)
+                try:
+                    code = await anyio.to_thread.run_sync(self._exit_code, limiter=_one_at_a_time)
+                except RuntimeError as error:
+                    if not why_exhausted(error):
+                        raise
+                    await anyio.sleep(NO_THREAD_SECONDS)  # the copy runs, and its end is not lost
+                    continue
                 if code == SERVER_DIED and self._handle is not None:  # the copy continues to run
                     await anyio.to_thread.run_sync(self._handle.wait, abandon_on_cancel=True)
                 self.returncode = code
@@ -137,3 +149,12 @@ def _keep_descriptors_to_itself() -> None:
 def become_server() -> None:
     """Prepare the fork server to ignore the signals that ask the copies to stop."""
     signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+    sys.excepthook = _report_in_one_line
+
+
+def _report_in_one_line(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the refusal of a copy by the system without a traceback: the supervisor starts the server again."""
+    if reason := why_exhausted(error):
+        sys.stderr.write(f"no process can be copied: {reason}\n")
+    else:
+        sys.__excepthook__(kind, error, trace)

@@ -27,7 +27,7 @@ from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
-from fireswarm.skills.packs.discovery import DiscoveryLimits, places
+from fireswarm.skills.packs.discovery import DiscoveryLimits, places, require_folders
 from fireswarm.skills.routing.rerank import Reranker
 from fireswarm.skills.routing.router import Router
 
@@ -135,8 +135,9 @@ def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterab
 
     Skills that only a swarm can run are left out.
     """
-    skills = settings.skills
-    folders = places([*given] or [*skills.dirs], root, home, packaged_path("skills") if skills.builtin else None)
+    skills, given = settings.skills, tuple(given)
+    require_folders(given, root)
+    folders = places(given or [*skills.dirs], root, home, packaged_path("skills") if skills.builtin else None)
     limits = DiscoveryLimits(skills.max_depth, skills.max_folders)
     return load_catalog(folders, limits=limits, cache=default_cache(folders)).without_swarm()
 

@@ -15,6 +15,7 @@ from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import SkillFailed
 from fireswarm.processes.child_pool import Hold
+from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from fireswarm.skills.running.inline_call import call_within
@@ -61,7 +62,7 @@ class SkillRunner:
 
         Raises SkillFailed and SkillRefused.
         """
-        await anyio.to_thread.run_sync(partial(workdir.mkdir, parents=True, exist_ok=True))
+        await anyio.to_thread.run_sync(make_state_folder, workdir)
         request = self.request.model_copy(
             update={
                 "context": {**self.request.context, **params},

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shlex
 import shutil
 import sys
 import sysconfig
 from importlib.metadata import PackageNotFoundError, requires
+
+from fireswarm.contracts.base import command_line
 
 
 def packages_of(extra: str) -> list[str]:
@@ -27,8 +28,8 @@ def _plain(marker: str) -> str:
 
 def install_command(extra: str) -> str:
     """Return a command that installs an extra's packages for this interpreter, which may have no pip."""
-    packages = " ".join(shlex.quote(name) for name in packages_of(extra)) or shlex.quote(f"fireswarm[{extra}]")
-    python = shlex.quote(sys.executable)
+    packages = command_line(*packages_of(extra)) or command_line(f"fireswarm[{extra}]")
+    python = command_line(sys.executable)
     if importlib.util.find_spec("pip") is not None:
         command = f"{python} -m pip install {packages}"
     elif shutil.which("uv"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -17,11 +17,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from fireswarm.contracts.base import command_line
 from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
 from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
-from fireswarm.settings.trust import digest_of, refuse_untrusted
+from fireswarm.settings.trust import TrustedFiles, digest_of, refuse_untrusted, untrusted_keys
 
 AGENT_FILE = "agent.yaml"
 MAX_FILE_BYTES = 1_000_000
@@ -49,13 +50,24 @@ class Source:
 
 
 def load_settings(
-    root: Path, environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+    root: Path,
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    on_untrusted: Callable[[str], None] | None = None,
 ) -> Settings:
-    """Load ``<root>/swarm.yaml`` if it exists, then the environment, then *overrides* (dotted keys)."""
+    """Load ``<root>/swarm.yaml`` if it exists, then the environment, then *overrides* (dotted keys).
+
+    Raises ConfigError for a file with guarded keys that the user does not trust. With *on_untrusted*, the settings with
+    which the user trusted the file apply instead, or else the defaults, and the function is called with a note.
+    """
     env = os.environ if environment is None else environment
-    path = root / CONFIG_FILE
+    path = require_root(root) / CONFIG_FILE
     source = read_source(path) if path.exists() else Source()
-    _refuse_untrusted(source, home_folder())
+    if on_untrusted is None:
+        _refuse_untrusted(source, home_folder())
+    else:
+        source = _trusted_source(source, home_folder(), on_untrusted)
     for name, keys in ENVIRONMENT.items():
         if env.get(name):
             _put(source, keys, env[name])
@@ -64,6 +76,17 @@ def load_settings(
     _override(source, overrides or {})
     source.values["root"] = root
     return validate(Settings, source)
+
+
+def require_root(root: Path) -> Path:
+    """Return the folder of a swarm. Raises ConfigError if there is none."""
+    if root.is_dir():
+        return root
+    found = "is not a folder" if root.exists() else "does not exist"
+    raise ConfigError(
+        f"the folder {root} {found}: name an existing one with --root, or create a swarm there with "
+        f"`{command_line('swarm', 'init', root)}`"
+    )
 
 
 def home_folder() -> Path:
@@ -127,11 +150,31 @@ def _refuse_untrusted(source: Source, home: Path) -> None:
         refuse_untrusted(source.path, source.digest, source.values, source.lines, home)
 
 
+def _trusted_source(source: Source, home: Path, note: Callable[[str], None]) -> Source:
+    """Return *source* if the user trusts it; else what was trusted of the file, or nothing, and call *note*."""
+    if source.path is None or not untrusted_keys(source.path, source.digest, source.values, home):
+        return source
+    content = TrustedFiles(home).content(source.path)
+    applies = "the defaults apply" if content is None else "the trusted content applies"
+    note(
+        f"{source.path} is not in force until you trust it, {applies}: read the file, then "
+        f"`{command_line('agent', 'trust', source.path)}`"
+    )
+    return Source() if content is None else _parse_source(source.path, content)
+
+
 def read_source(path: Path) -> Source:
     """Read a YAML file with the line of every key. Raises ConfigError if it is not a map of settings."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    return _parse_source(path, content)
+
+
+def _parse_source(path: Path, content: bytes) -> Source:
+    try:
         if len(content) > MAX_FILE_BYTES:
             raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes and is not a settings file")
         node = yaml.compose(content.decode("utf-8-sig"), Loader=yaml.SafeLoader)
@@ -140,8 +183,6 @@ def read_source(path: Path) -> Source:
         raise ConfigError(f"{path}{line} is not YAML: {error.problem or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not YAML: {error}") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     source = Source(path, digest_of(content))
     if node is None or node.tag == "tag:yaml.org,2002:null":
         return source

@@ -11,11 +11,13 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from fireswarm.contracts.base import command_line
 from fireswarm.errors import ConfigError
 from fireswarm.settings.providers import DEFAULTS
 
@@ -64,15 +66,28 @@ class TrustedFiles:
         return self._read().get(str(file.resolve())) == digest
 
     def add(self, file: Path) -> None:
-        """Trust *file* with its current content. Raises ConfigError if it cannot be read."""
+        """Trust *file* with its current content, and keep a copy of it. Raises ConfigError if it cannot be read."""
         try:
-            entries = {**self._read(), str(file.resolve()): digest_of(file.read_bytes())}
+            content = file.read_bytes()
         except OSError as error:
             raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
+        digest = digest_of(content)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
-        partial.replace(self.path)
+        self._copy(digest).parent.mkdir(mode=0o700, exist_ok=True)
+        _replace(self._copy(digest), content)
+        entries = {**self._read(), str(file.resolve()): digest}
+        _replace(self.path, (json.dumps(entries, indent=2) + "\n").encode())
+
+    def content(self, file: Path) -> bytes | None:
+        """Return the content with which the user trusted *file*; None if there is no copy of it."""
+        digest = self._read().get(str(file.resolve()))
+        with contextlib.suppress(OSError):
+            content = self._copy(str(digest)).read_bytes()
+            return content if digest_of(content) == digest else None
+        return None
+
+    def _copy(self, digest: str) -> Path:
+        return self.path.parent / "trusted" / digest
 
     def _read(self) -> Mapping[str, object]:
         with contextlib.suppress(OSError, ValueError):
@@ -80,6 +95,14 @@ class TrustedFiles:
             if isinstance(content, dict):
                 return cast("dict[str, object]", content)
         return {}
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file atomically, readable by its owner only."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+        stream.write(content)
+    partial.replace(path)
 
 
 def guarded_keys(values: Mapping[str, Any]) -> list[str]:
@@ -90,6 +113,8 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
         for key, default in GUARDED.items()
         if key in flat and flat[key] not in (None, default, *STRICTER.get(key, ()))
     ]
+    if _is_remote(str(_section(values, "store").get("uri"))):  # the token of the store is sent there
+        found.append("store.uri")
     model = _section(values, "model")
     provider = DEFAULTS.get(str(model.get("provider")))
     if provider is not None and provider.access:  # paid by the account of the machine
@@ -104,6 +129,20 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
     return [*found, *_starting_capabilities(values)]
 
 
+def untrusted_keys(file: Path, digest: str, values: Mapping[str, Any], home: Path) -> list[str]:
+    """Return the guarded keys of a folder's own *file*, or [] if the user trusts its content."""
+    keys = guarded_keys(values)
+    return [] if not keys or os.environ.get(VARIABLE) or TrustedFiles(home).has(file, digest) else keys
+
+
+def _is_remote(uri: str) -> bool:
+    """Return True for a firelite that other machines serve."""
+    scheme, _, place = uri.partition("://")
+    host = place.rpartition(":")[0].strip("[]")
+    is_local = place.startswith("unix:") or host in ("localhost", "::1") or re.fullmatch(r"127(\.\d+){3}", host)
+    return scheme == "firelite" and not is_local
+
+
 def refuse_untrusted(
     file: Path, digest: str, values: Mapping[str, Any], lines: Mapping[tuple[str, ...], int], home: Path
 ) -> None:
@@ -111,12 +150,12 @@ def refuse_untrusted(
 
     *digest* is the hash of the bytes from which *values* were parsed, so that a change in between is noticed.
     """
-    keys = guarded_keys(values)
-    if not keys or os.environ.get(VARIABLE) or TrustedFiles(home).has(file, digest):
+    keys = untrusted_keys(file, digest, values, home)
+    if not keys:
         return
     why = "can start programs, send your API key elsewhere, use your account or loosen limits"
     told = [f"{file}:{_line(key, lines)}: {key} {why}" for key in keys]
-    told.append(f"read the file, then trust its content: agent trust {file}")
+    told.append(f"read the file, then trust its content: {command_line('agent', 'trust', file)}")
     raise ConfigError("\n".join(told))
 
 

@@ -12,6 +12,7 @@ import anyio.to_thread
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import ConfigError, SkillFailed
+from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.field_values import is_name
 
@@ -37,7 +38,7 @@ class FunctionSkill:
 
         Cancelling the call ends an async function; a thread continues until its function returns.
         """
-        request.workdir.mkdir(parents=True, exist_ok=True)
+        make_state_folder(request.workdir)
         if inspect.iscoroutinefunction(self.function):
             result = await self.function(request)
         else:

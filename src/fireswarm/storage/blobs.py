@@ -14,6 +14,7 @@ import anyio.to_thread
 import fsspec
 
 from fireswarm.errors import ConfigError, NotFound, StoreError, StoreFull
+from fireswarm.settings.run_folders import make_state_folder
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -140,7 +141,7 @@ def _reading(uri: str) -> Generator[None]:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_state_folder(path.parent)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as part:
         try:
             part.write(content)

@@ -127,8 +127,8 @@ def test_memory_fits_a_terminal_of_100_columns(monkeypatch: pytest.MonkeyPatch) 
         },
         {"type": "session_summary", "session_hash": "s", "text": "summary " * 30},
     ]
-    console = CleanConsole(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False)
-    monkeypatch.setattr("fireswarm.cli.shared.options.console", console)
+    console = CleanConsole(file=io.StringIO(), width=100, force_terminal=True, color_system=None, highlight=False)
+    monkeypatch.setattr("fireswarm.cli.shared.tables.console", console)
     inspect.print_memory(facts)
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()

@@ -51,6 +51,11 @@ HOSTILE_SWARM = {
     "tests": ("backbone: {confinement: none}", "backbone.confinement"),
     "merge": ("backbone: {auto_merge_enabled: true}", "backbone.auto_merge_enabled"),
 }
+REMOTE_STORES = {
+    f"store {uri}": (f"store: {{uri: '{uri}'}}", "store.uri")
+    for uri in ("firelite://evil.example:80", "firelite://10.0.0.1:80", "firelite://[2001:db8::1]:80")
+}
+HARMLESS_SWARM = ("firelite://127.0.0.1:8080", "firelite://localhost:1", "firelite://[::1]:1", "firelite://unix:/x/y")
 HARMLESS = (
     "model: {provider: gemini, name: x, providers: {anthropic: {api_key_env: ANTHROPIC_API_KEY, base_url: null}}}",
     "model: {provider: openai, name: x, providers: {openai: {api_key_env: OPENAI_API_KEY, options: {effort: low}}}}",
@@ -76,18 +81,64 @@ def test_folder_that_is_not_trusted_cannot_set_the_key(attack: str, tmp_path: Pa
     assert f"agent trust {file}" in str(refused.value)
 
 
-@pytest.mark.parametrize("attack", [*HOSTILE, *HOSTILE_SWARM])
+@pytest.mark.parametrize("attack", [*HOSTILE, *HOSTILE_SWARM, *REMOTE_STORES])
 def test_folder_of_a_swarm_that_is_not_trusted_cannot_set_the_key(
     attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(home_of(tmp_path)))
-    text, key = (HOSTILE | HOSTILE_SWARM)[attack]
+    text, key = (HOSTILE | HOSTILE_SWARM | REMOTE_STORES)[attack]
     (tmp_path / "swarm.yaml").write_text(text)
     with pytest.raises(ConfigError, match=f"swarm.yaml:[0-9]+: {key} can start programs"):
         load_settings(tmp_path, environment={})
     TrustedFiles(tmp_path / "home").add(tmp_path / "swarm.yaml")
     if attack not in ("merged", "windows shell"):
         load_settings(tmp_path, environment={})
+
+
+@pytest.mark.parametrize("uri", [*HARMLESS_SWARM, "embedded", "memory", "firestore"])
+def test_store_of_this_machine_or_of_google_needs_no_trust(uri: str, tmp_path: Path) -> None:
+    (tmp_path / "swarm.yaml").write_text(f"store: {{uri: '{uri}'}}")
+    assert load_settings(tmp_path, environment={}).store.uri == uri
+
+
+def test_trusted_content_applies_to_commands_on_the_board_after_an_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home_of(tmp_path)))
+    file, notes = tmp_path / "swarm.yaml", list[str]()
+    file.write_text("runtime: {network: true}\nsession: mine\n")
+    TrustedFiles(tmp_path / "home").add(file)
+    assert load_settings(tmp_path, {}, on_untrusted=notes.append).session == "mine"
+    assert notes == []
+    file.write_text("runtime: {network: true}\nsession: other\nstore: {uri: 'firelite://evil.example:80'}\n")
+    settings = load_settings(tmp_path, {}, on_untrusted=notes.append)
+    assert (settings.session, settings.store.uri, settings.runtime.network) == ("mine", "embedded", True)
+    assert notes == [
+        f"{file} is not in force until you trust it, the trusted content applies: read the file, then "
+        f"`agent trust {file}`"
+    ]
+    with pytest.raises(ConfigError, match="store.uri"):
+        load_settings(tmp_path, {})
+
+
+@pytest.mark.parametrize("damage", ["no copy", "another copy"])
+def test_nothing_of_a_file_applies_that_was_never_trusted_or_whose_copy_is_damaged(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(home_of(tmp_path)))
+    file, notes = tmp_path / "swarm.yaml", list[str]()
+    file.write_text("runtime: {network: true}\n")
+    TrustedFiles(tmp_path / "home").add(file)
+    (copy,) = (tmp_path / "home" / ".config" / "fireswarm" / "trusted").iterdir()
+    assert copy.stat().st_mode & 0o077 == 0
+    if damage == "no copy":
+        copy.unlink()
+    else:
+        copy.write_text("runtime: {network: true}\nstore: {uri: 'firelite://evil.example:80'}\n")
+    file.write_text("runtime: {network: true}\nsession: other\n")
+    settings = load_settings(tmp_path, {}, on_untrusted=notes.append)
+    assert (settings.session, settings.runtime.network) == ("default", False)
+    assert "the defaults apply" in notes[0]
 
 
 @pytest.mark.parametrize("text", HARMLESS)

@@ -53,6 +53,12 @@ async def test_asking_task_gives_the_command_with_the_names_of_its_questions(swa
     )
 
 
+async def test_command_with_an_id_of_hand_written_documents_is_quoted(swarm: SwarmRig) -> None:
+    document = {"objective": "dig", "assigned_to": "scout", "status": "blocked"}
+    await swarm.store.commit([Create("agent_tasks/a b's", document)])
+    assert "`swarm retry 'a b'\"'\"'s'`" in await why(swarm, "a b's")
+
+
 async def test_objective_that_needs_a_model_names_the_command_that_retries_it(swarm: SwarmRig) -> None:
     task = await swarm.submit("write a poem")
     await swarm.settle(await swarm.claim_one(), Waiting(StatusReason.NEEDS_MODEL, "Needs a model: set a key."))

@@ -108,7 +108,9 @@ class DataFileInUse(FireliteError):
         self.path = path
         self.pid = pid
         self.endpoint = endpoint
-        advice = f"connect to it with FIRESTORE_EMULATOR_HOST={endpoint}, or " if endpoint is not None else ""
+        advice = (
+            f"connect to it with FIRESTORE_EMULATOR_HOST={shlex.quote(endpoint)}, or " if endpoint is not None else ""
+        )
         super().__init__(f"The data file {path} is open in {self.holder}; {advice}end that process{self.command}.")
 
     @property

@@ -18,6 +18,7 @@ import anyio.to_thread
 
 from fireswarm.contracts.ports import SERVER_TIME, Create, Delete, Snapshot, Store, Update
 from fireswarm.errors import ConfigError, Conflict
+from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import FILES
 
@@ -201,7 +202,7 @@ class FolderShelf:
             there = self._read(self._place(path))
             if (there and there.version) != (before and before.version):
                 raise Conflict(f"{path} changed since it was read", exists=before is None)
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_state_folder(self.folder)
             with NamedTemporaryFile("w", dir=self.folder, delete=False, encoding="utf-8") as file:
                 json.dump(data, file, indent=1)
             Path(file.name).replace(self._place(path))

@@ -18,6 +18,7 @@ from pathlib import Path
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.errors import InvalidInput
+from fireswarm.settings.run_folders import make_state_folder
 
 MAX_FILES = 100
 MAX_TOTAL_BYTES = 200_000_000
@@ -77,7 +78,7 @@ class Collected:
 
 def prepare_outputs(folder: Path, workspace: Path, *, container: bool = False) -> Path:
     """Make the output folder, for the user that commands in *workspace* run as, and return its real path."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_state_folder(folder)
     if os.name == "posix" and os.geteuid() == 0:
         owner = workspace.stat()
         user, group = (CONTAINER_USER, CONTAINER_USER) if container else (owner.st_uid, owner.st_gid)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fireswarm.agent.run import Watching
 from fireswarm.cli.agent.ask import decision_of
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.skills.permissions import APPROVAL
 from fireswarm.contracts.skills.skill import Question, choice_of
 from fireswarm.errors import InvalidInput
@@ -83,11 +84,11 @@ def say_waiting(conclusion: Conclusion, run_id: str, console: CleanConsole) -> N
     approvals = [question for question in conclusion.questions if question.approval is not None]
     for question in approvals:
         draw_approval(question, console, always=f"{OPTION} {APPROVAL}=always")
+    command = command_line("agent", "resume", run_id)
     if approvals:
         hint = (
-            f"Continue in a terminal to be asked (`agent resume {run_id}`), answer with `agent resume {run_id} "
-            f"{OPTION} {APPROVAL}=yes` (always, or no and a reason), add the rule to permissions.allow in "
-            f"agent.yaml, or allow all: --yes"
+            f"Continue in a terminal to be asked (`{command}`), answer with `{command} {OPTION} {APPROVAL}=yes` "
+            f"(always, or no and a reason), add the rule to permissions.allow in agent.yaml, or allow all: --yes"
         )
         console.prose(hint)
         return
@@ -95,5 +96,5 @@ def say_waiting(conclusion: Conclusion, run_id: str, console: CleanConsole) -> N
         console.prose(f"needs {question.name}: {question.description}")
         if question.options:
             console.prose(f"  one of: {question.shown_choices}")
-    answers = " ".join(f"{OPTION} {question.name}=..." for question in conclusion.questions)
-    console.print(f"Answer it: agent resume {run_id} {answers}", markup=False, soft_wrap=True)
+    answers = " ".join(f"{OPTION} {command_line(question.name)}=..." for question in conclusion.questions)
+    console.print(f"Answer it: {command} {answers}", markup=False, soft_wrap=True)

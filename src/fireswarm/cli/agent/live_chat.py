@@ -20,10 +20,11 @@ from fireswarm.agent.task import AgentTask
 from fireswarm.cli.agent.ask import ask_by
 from fireswarm.cli.agent.line_reader import ChatHistory, LineReader, StoppedByPerson, restored_terminal
 from fireswarm.cli.agent.model_of_run import ModelOptions
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.mind import Conclusion, Steering
-from fireswarm.processes.startup import INTERRUPTED
+from fireswarm.processes.startup import INTERRUPTED, run_loop
 from fireswarm.runs.make_mind import redactor_for
 from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
@@ -100,7 +101,7 @@ class LiveChat:
             return 0
         task = self._begin()
         while task is not None:
-            code = anyio.run(self._run, task)
+            code = run_loop(self._run, task)
             if self._terminated or self.reader.is_reading or (code != INTERRUPTED and not self._stopped):
                 return code
             if not self._waits_for_work():
@@ -119,7 +120,7 @@ class LiveChat:
             "Stopped; finished actions are not lost. Enter continues, a message changes the task, Ctrl+D leaves.",
             style="dim",
         )
-        message = anyio.run(self._until_sigterm, self._read_message)
+        message = run_loop(self._until_sigterm, self._read_message)
         if message:
             self.steering.text, self.steering.stopped = message, True
         return message is not None
@@ -128,7 +129,7 @@ class LiveChat:
         """Return the task of the run; its first message begins a new one. Returns None if the person enters nothing."""
         if self.run_id:
             return replace(AgentTask.of_run(self._runs / self.run_id), yes=self.yes)
-        message = anyio.run(self._until_sigterm, self._next_message)
+        message = run_loop(self._until_sigterm, self._next_message)
         return None if message is None else AgentTask(message, session=self.session, yes=self.yes)
 
     async def _run(self, task: AgentTask) -> int:
@@ -266,6 +267,7 @@ class LiveChat:
             case "/model":
                 return f"{self.settings.model.provider} {self.settings.model.model_name}"
             case "/resume":
-                return f"agent chat --session {self.session}, or agent resume {self.run_id or 'RUN'} --message TEXT"
+                chat = command_line("agent", "chat", "--session", self.session)
+                return f"{chat}, or {command_line('agent', 'resume', self.run_id or 'RUN', '--message', 'TEXT')}"
             case _:
                 return f"unknown command {command}\n{HELP}"

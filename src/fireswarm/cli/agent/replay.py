@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fireswarm.cli.shared.console import json_text
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.mind import ConclusionStatus
 from fireswarm.runs.sinks.files import read_events, run_folder
@@ -47,7 +48,7 @@ def _how_to_go_on(events: Sequence[EventRecord], run_id: str) -> str:
         why = "is blocked"
     else:
         return ""
-    return f"This run {why}. Continue with `agent resume {run_id}`."
+    return f"This run {why}. Continue with `{command_line('agent', 'resume', run_id)}`."
 
 
 def _answer_of(last: Sequence[EventRecord], console: Console) -> None:

@@ -28,13 +28,14 @@ from fireswarm.cli.agent.ask import ask_person
 from fireswarm.cli.agent.model_of_run import ModelOptions
 from fireswarm.cli.shared.console import json_text
 from fireswarm.clocks import ServerClock
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.grant import Verdict
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.mind.mind import RunFailed
-from fireswarm.processes.startup import INTERRUPTED
+from fireswarm.processes.startup import INTERRUPTED, run_loop
 from fireswarm.runs.assemble import grant_of
 from fireswarm.runs.make_mind import agent_catalog, make_mind, redactor_for
 from fireswarm.runs.model_adapters import make_model
@@ -97,7 +98,7 @@ def run_once(
     async def call() -> tuple[Conclusion, RunLog]:
         return await carry_out(settings, catalog, task, Path.cwd(), watching, resume=resume, run_id=run_id)
 
-    conclusion, log = anyio.run(call)
+    conclusion, log = run_loop(call)
     if as_json:
         sys.stdout.write(json_text(redactor_for(settings).value(_as_json(conclusion, log))) + "\n")
     else:
@@ -144,7 +145,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
             return await first_request(task, mind, RunPlace(cwd, grant, outputs, given, described))
 
     try:
-        request = anyio.run(call)
+        request = run_loop(call)
     except RunFailed as failure:
         raise NotFound(f"there would be no request: {failure}") from failure
     sys.stdout.write(json_text(request) + "\n")
@@ -253,7 +254,7 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False, in_chat: b
 def _resume_command(conclusion: Conclusion, run_id: str) -> str:
     """Return the command that continues a run: one that would end again in the same way needs a message."""
     said = ' --message "..."' if conclusion.reason in NEEDS_MESSAGE else ""
-    return f"agent resume {run_id}{said}"
+    return f"{command_line('agent', 'resume', run_id)}{said}"
 
 
 def _place_of(uri: str) -> str:

@@ -11,6 +11,7 @@ from fireswarm.cli.demo.demonstrate import demonstrate
 from fireswarm.cli.shared.options import console, run_async, settings_for
 from fireswarm.cli.watch.approval_view import draw_diff
 from fireswarm.client import Swarm
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
 from fireswarm.settings.packaged import packaged_path
 
@@ -41,8 +42,8 @@ def run_recorded() -> int:
     console.print("the change:", style="bold")
     _print_change(sample / "project" / "prices.py", project / "prices.py")
     console.print(
-        f"\nInspect the folder: {project}\nList its tasks: swarm tasks --root {root}\nWith a key, the same roles "
-        f"use your model: swarm demo --think",
+        f"\nInspect the folder: {project}\nList its tasks: {command_line('swarm', 'tasks', '--root', root)}\n"
+        f"With a key, the same roles use your model: swarm demo --think",
         soft_wrap=True,
         markup=False,
     )

@@ -42,8 +42,9 @@ def of_folder(
     """List all capabilities, those of the swarm's folder included, or show one."""
     from fireswarm.capabilities import drop_in
     from fireswarm.cli.shared import capabilities_run
+    from fireswarm.settings.load import require_root
 
-    drop_in.add_folder(root)
+    drop_in.add_folder(require_root(root))
     if name is None:
         capabilities_run.list_all(as_json=as_json)
     else:

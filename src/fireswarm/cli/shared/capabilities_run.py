@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 from rich.text import Text
 
 from fireswarm.capabilities import Capability, registry
 from fireswarm.capabilities.describe import tools_of
 from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
 from fireswarm.capabilities.workspace.writing import workspace_tools
-from fireswarm.cli.shared.options import console, print_json, table
+from fireswarm.cli.shared.options import console, print_json
+from fireswarm.cli.shared.tables import table
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.llm.chat import ToolSpec
@@ -21,6 +21,7 @@ from fireswarm.contracts.skills.capability import CapabilityStatus
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.tools import offered_tools
+from fireswarm.processes.startup import run_loop
 
 
 def own_tools(cwd: Path) -> dict[str, ToolSpec]:
@@ -63,7 +64,7 @@ def show_tool(tool: ToolSpec, *, as_json: bool) -> None:
 def show(name: str, *, as_json: bool) -> None:
     """Print one capability: its settings with defaults, where they can be set, and its tools. Raises NotFound."""
     capability = registry().get(name)
-    tools = anyio.run(tools_of, capability, ServerClock())
+    tools = run_loop(tools_of, capability, ServerClock())
     settings: dict[str, dict[str, Any]] = capability.config.model_json_schema().get("properties", {})
     if as_json:
         info: dict[str, Any] = capability.info.model_dump(mode="json", exclude_none=True)

@@ -12,9 +12,9 @@ from typing import Any
 import anyio
 import psutil
 
-from fireswarm.cli.shared.options import errors
+from fireswarm.cli.shared.options import console, errors
 from fireswarm.client import Swarm
-from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.base import command_line, count_noun
 from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
@@ -51,6 +51,12 @@ def fleet_of(settings: Settings, uri: str, replicas: dict[str, int]) -> Supervis
     )
     fleet.report = lambda text: errors.print(text, style="red", markup=False, soft_wrap=True)
     return fleet
+
+
+def print_address(endpoint: str, project: str) -> None:
+    """Print how an official client of Firestore reaches a served store: the variable, and the id of the project."""
+    console.print(f"export FIRESTORE_EMULATOR_HOST={command_line(endpoint)}", soft_wrap=True)
+    console.print(f"the project of its documents, for official clients: {project}", style="dim", soft_wrap=True)
 
 
 async def refuse_second_fleet(settings: Settings) -> None:

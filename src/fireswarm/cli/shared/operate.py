@@ -21,7 +21,7 @@ def operate(
     """Run *act* on one task and print its result, or *done* with the task's id."""
 
     async def main() -> None:
-        async with Swarm.open(settings=settings) as swarm:
+        async with Swarm.open(settings=settings, create=False) as swarm:
             task = await swarm.find(task_id)
             result = await act(swarm, task)
             if as_json:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,17 +12,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
-import anyio
 import typer
 from pydantic import BaseModel
-from rich.table import Table
 from rich.text import Text
 
 from fireswarm.cli.shared.console import json_text, make_console
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.startup import loop_options
+from fireswarm.processes.startup import loop_options, require_threads, run_loop
 from fireswarm.settings import Settings, load_settings
 
 Root = Annotated[Path, typer.Option("--root", help="Folder with swarm.yaml, roles/, mailbox/ and skills/.")]
@@ -36,6 +36,9 @@ Limit = Annotated[
 
 console = make_console()
 errors = make_console(stderr=True)
+
+COMMAND_THREADS = 8
+"""Threads of a command that is connected to a store, as measured: its own, gRPC's and those of asyncio."""
 
 STYLES = {
     "done": "green",
@@ -63,9 +66,19 @@ def settings_for(
     return load_settings(root, overrides=values)
 
 
+def board_settings(root: Path, store: str | None, project: str | None = None) -> Settings:
+    """Load settings for a command that reads the board or acts on tasks.
+
+    An edit of the file that the user has not trusted yet does not hinder it: it is not in force, which is said.
+    """
+    values: dict[str, Any] = {"store.uri": store or ("firestore" if project else None), "store.project": project}
+    return load_settings(root, overrides=values, on_untrusted=lambda note: errors.print(note, style="yellow"))
+
+
 def run_async[T](call: Callable[[], Awaitable[T]]) -> T:
     """Run an async command to its end."""
-    return anyio.run(call, backend_options=loop_options())
+    require_threads(COMMAND_THREADS)
+    return run_loop(call, options=loop_options())
 
 
 def print_json(value: Any) -> None:
@@ -81,27 +94,6 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     return str(value)
-
-
-def table(
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str | Text]],
-    *,
-    none: str,
-    folded: Sequence[str] = (),
-) -> None:
-    """Print a table, or *none* if there are no rows. Long words are folded in the last column and in those *folded*."""
-    if not rows:
-        console.print(none)
-        return
-    drawn = Table(title=title, title_justify="left", header_style="bold", expand=False)
-    for number, column in enumerate(columns):
-        words = number >= len(columns) - 1 or column in folded
-        drawn.add_column(column, no_wrap=not words, overflow="fold" if words else "ellipsis")
-    for row in rows:
-        drawn.add_row(*row)
-    console.print(drawn)
 
 
 def style_status(word: str) -> Text:
@@ -126,11 +118,29 @@ def clip(text: str, length: int) -> str:
     return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
 
 
-def one_of(value: str | None, option: str, allowed: Iterable[str]) -> None:
-    """Raise InvalidInput unless *value* is None or one of the allowed words."""
+def one_of(value: str | None, option: str, allowed: Iterable[str]) -> str | None:
+    """Return the allowed word that *value* is, in any form in which it is printed: ``dead-letter``, ``Dead letter``.
+
+    Raises InvalidInput for another word, and names a close one.
+    """
     words = list(allowed)
-    if value is not None and value not in words:
-        raise InvalidInput(f"{option} {value!r}: use one of {', '.join(words)}")
+    if value is None:
+        return None
+    spelled = re.sub(r"[\s-]+", "_", value.strip().lower())
+    if spelled in words:
+        return spelled
+    near = difflib.get_close_matches(spelled, words, n=1)
+    hint = f"did you mean {near[0]}? All: " if near else "use one of "
+    raise InvalidInput(f"{option} {value!r}: {hint}{', '.join(words)}")
+
+
+def suggest_role(role: str | None, known: Iterable[str]) -> None:
+    """Raise InvalidInput if nothing was found for a *role* that no role card has."""
+    names = sorted(known)
+    if role is not None and role not in names:
+        near = difflib.get_close_matches(role.lower(), names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
+        raise InvalidInput(f"--role {role!r}: nothing has this role; {hint}")
 
 
 def short(task_id: str) -> str:

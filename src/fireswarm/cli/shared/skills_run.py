@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fireswarm.cli.shared.options import clip, console, print_json, table
+from fireswarm.cli.shared.options import console, print_json
+from fireswarm.cli.shared.tables import cell, table
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.settings import load_found_settings, load_settings
@@ -18,7 +19,7 @@ from fireswarm.skills.checks.pack import check_paths
 from fireswarm.skills.packs import skill_body
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, Skill, load_catalog
-from fireswarm.skills.packs.discovery import places
+from fireswarm.skills.packs.discovery import places, require_folders
 from fireswarm.skills.packs.field_values import slug
 from fireswarm.skills.packs.parse import MAX_FILE_BYTES, Parsed, parse
 from fireswarm.skills.routing import benchmark
@@ -36,6 +37,7 @@ def _packaged_skills() -> Path:
 def _catalog(skills_dirs: Sequence[Path] | None, program: str) -> Catalog:
     """Return the skills that *program*, ``agent`` or ``swarm``, offers in the current folder. Raises ConfigError."""
     here, home = Path.cwd(), home_folder()
+    require_folders(skills_dirs or (), here)
     if program == "agent":
         from fireswarm.runs.make_mind import agent_catalog
 
@@ -59,7 +61,7 @@ def list_skills(skills_dir: Sequence[Path] | None, program: str, *, as_json: boo
         )
         return
     rows = [
-        (name, skill.version or "-", "code" if skill.entry else "text", clip(skill.description, 100))
+        (name, skill.version or "-", "code" if skill.entry else "text", cell(skill.description, 100))
         for name, skill in sorted(catalog.skills.items())
     ]
     table("skills", ["skill", "version", "kind", "description"], rows, none="no skills: add skills/NAME/SKILL.md")

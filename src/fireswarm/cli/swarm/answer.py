@@ -17,8 +17,8 @@ from fireswarm.cli.shared.options import (
     Project,
     Root,
     StoreUri,
+    board_settings,
     pairs,
-    settings_for,
 )
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.client import Swarm
@@ -50,7 +50,7 @@ def answer(
     async def act(swarm: Swarm, task: Task) -> Task:
         return await swarm.answer(task.task_id, fit_choices(task.questions, answers))
 
-    operate(settings_for(root, store, project), task_id, act, as_json, "answered")
+    operate(board_settings(root, store, project), task_id, act, as_json, "answered")
 
 
 def fit_choices(questions: Iterable[Question], answers: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def approve(
             await _confirm(swarm, task.approval())
         return await swarm.approve(task, question, always=always)
 
-    operate(settings_for(root, store, project), task_id, act, as_json, "approved")
+    operate(board_settings(root, store, project), task_id, act, as_json, "approved")
 
 
 def deny(
@@ -108,7 +108,7 @@ def deny(
     async def act(swarm: Swarm, task: Task) -> Task:
         return await swarm.deny(task, question, reason=reason)
 
-    operate(settings_for(root, store, project), task_id, act, as_json, "denied")
+    operate(board_settings(root, store, project), task_id, act, as_json, "denied")
 
 
 async def _confirm(swarm: Swarm, asked: Question) -> None:

@@ -50,7 +50,7 @@ def prune(
     """Remove conversations that have expired."""
 
     async def main() -> int:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=settings_for(root, store, project), create=False) as swarm:
             assert swarm.parts.conversations is not None
             return await swarm.parts.conversations.prune(swarm.parts.clock.now() + timedelta(days=days))
 

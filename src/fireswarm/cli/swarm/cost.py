@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fireswarm.cli.shared.options import clip, console, short, table
+from fireswarm.cli.shared.options import console, short
+from fireswarm.cli.shared.tables import cell, table
 from fireswarm.contracts.base import count_noun
 from fireswarm.swarm.records.spending import Spending, Total, sort_by_cost
 
@@ -39,7 +40,7 @@ def draw(spending: Spending) -> None:
         table(f"models, by {title}", [title, *COLUMNS], rows, none="")
     shown = sort_by_cost(spending.by_objective)
     rows = [
-        (short(name), *_cells(total), clip(spending.objectives.get(name, ""), 60))
+        (short(name), *_cells(total), cell(spending.objectives.get(name, ""), 60))
         for name, total in shown[:SHOWN_OBJECTIVES]
     ]
     table("models, by objective", ["task", *COLUMNS, "objective"], rows, none="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ from fireswarm.cli.shared.options import (
     Project,
     Root,
     StoreUri,
+    board_settings,
     console,
     print_json,
     run_async,
@@ -66,6 +68,9 @@ def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None,
     """Check configuration, store, indexes, roles and skills; exit code 1 if a check fails."""
     findings: list[Finding] = [_python()]
     settings = _try(findings, "settings", lambda: settings_for(root, store, project), lambda _: "read")
+    if settings is None:
+        with contextlib.suppress(FireswarmError):  # it is in the findings
+            settings = board_settings(root, store, project)
     if settings is not None:
         findings += _data(settings)
         findings.append(_model(settings))
@@ -196,7 +201,7 @@ async def _store(settings: Settings) -> list[Finding]:
     """Check that the store can be reached, its indexes, and tasks of unknown roles."""
     findings: list[Finding] = []
     try:
-        async with Swarm.open(settings=settings) as swarm:
+        async with Swarm.open(settings=settings, create=False) as swarm:
             await swarm.parts.store.get(task_path("doctor"))
             findings.append(Finding("store", True, f"{settings.store.uri}: reachable"))
             findings += await _indexes(swarm)

@@ -17,7 +17,7 @@ import typer
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
-from fireswarm.cli.shared.fleet import bound_to, fleet_of, refuse_second_fleet, stop_signal
+from fireswarm.cli.shared.fleet import bound_to, fleet_of, print_address, refuse_second_fleet, stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.watchdog import watch_loop
@@ -86,7 +86,7 @@ def up(
     the embedded store of this folder, --join, --roles or --replicas is needed to start more role processes.
     """
     from fireswarm.swarm.opening.confinement import confined_skills, refusal
-    from fireswarm.swarm.opening.open_parts import load_swarm, serving
+    from fireswarm.swarm.opening.open_parts import load_swarm, local_project, serving
 
     settings = settings_for(root, store, project, session, **bound_to(session))
     cards, catalog, _ = load_swarm(settings)
@@ -110,7 +110,7 @@ def up(
             console.print(f"store {uri}", soft_wrap=True)
             _say_how_open(uri, port)
             if uri.startswith("firelite://"):
-                console.print(f"export FIRESTORE_EMULATOR_HOST={uri.removeprefix('firelite://')}", soft_wrap=True)
+                print_address(uri.removeprefix("firelite://"), local_project(settings))
             console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
             await stop.wait()
             console.print("draining ...")

@@ -19,17 +19,17 @@ from fireswarm.cli.shared.options import (
     Session,
     StoreUri,
     ago,
-    clip,
+    board_settings,
     console,
     one_of,
     print_json,
     run_async,
-    settings_for,
     short,
     style_status,
-    table,
+    suggest_role,
     usage_line,
 )
+from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.swarm.cost import draw
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.envelope import MailStatus
@@ -60,12 +60,14 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """List the latest runs."""
-    one_of(status, "--status", RunStatus)
+    status = one_of(status, "--status", RunStatus)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
             runs = parse_readable(await swarm.parts.store.query(query), parse_run_snapshot)
+            if not runs:
+                suggest_role(role, swarm.parts.roles)
         if as_json:
             print_json(runs)
             return
@@ -77,7 +79,7 @@ def runs(
                 ago(run.started_at),
                 f"{(run.ended_at - run.started_at).total_seconds():.1f} s" if run.ended_at else "-",
                 run.agent_id.rpartition("-")[2],
-                clip(run.summary, 80),
+                cell(run.summary, 80),
             )
             for run in runs
         ]
@@ -107,7 +109,7 @@ def agents(
     """List agents by their latest heartbeat."""
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             heartbeats = await swarm.parts.heartbeats.latest(limit)
         if as_json:
             print_json(heartbeats)
@@ -150,10 +152,10 @@ def mail(
     as_json: AsJson = False,
 ) -> None:
     """List the latest handoff envelopes and messages."""
-    one_of(status, "--status", MailStatus)
+    status = one_of(status, "--status", MailStatus)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             query = queries.newest(MAILBOX, "created_at", limit, to_agent_id=to, status=status, session_hash=session)
             messages = await swarm.parts.mailbox.read(query)
         if as_json:
@@ -168,7 +170,7 @@ def mail(
                 str(message.payload.trace.step),
                 f"{len(message.payload.artifacts)}/{len(message.payload.signals)}",
                 ago(message.created_at),
-                clip(message.outcome or message.payload.notes, 70),
+                cell(message.outcome or message.payload.notes, 70),
             )
             for message in messages
         ]
@@ -191,10 +193,10 @@ def memory(
     as_json: AsJson = False,
 ) -> None:
     """List facts, summaries and heartbeats."""
-    one_of(kind, "--type", MEMORY_TYPES)
+    kind = one_of(kind, "--type", MEMORY_TYPES)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
             entries = [dict(item.data or {}) for item in await swarm.parts.store.query(query)]
         if as_json:
@@ -213,7 +215,7 @@ def print_memory(entries: Sequence[Mapping[str, Any]]) -> None:
             str(fact.get("bucket") or fact.get("role") or ""),
             ago(fact.get("created_at")),
             str(fact.get("key") or fact.get("agent_id") or ""),
-            clip(_value_of(fact), 90),
+            cell(_value_of(fact), 90),
         )
         for fact in entries
     ]
@@ -238,7 +240,7 @@ def cost(
     """Show the cost of models by objective, role and model, and Firestore operations of the last day's agents."""
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             spent = await read_spending(swarm.parts.store, limit, session)
             heartbeats = await swarm.parts.heartbeats.latest(1_000)
             own = asdict(swarm.parts.store.usage)

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.table import Table
 
 from fireswarm.cli.demo.demo import DEMO_LEASE_SECONDS
 from fireswarm.cli.demo.demonstrate import demonstrate
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
+from fireswarm.cli.shared.tables import table
 from fireswarm.cli.watch.artifacts import FOLDER, copy_out
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import explain_validation
@@ -71,15 +71,14 @@ def demo(
 def _show_trail(folder: Path, written: list[Path]) -> None:
     """Print the files of the run and their folder."""
     console.print(f"artifacts in {folder}", soft_wrap=True, markup=False)
-    grid = Table(header_style="bold")
-    grid.add_column("artifact", no_wrap=True)
-    grid.add_column("bytes", justify="right")
     names = {path.relative_to(folder).as_posix(): path for path in written}
-    for wanted in (*LEAVES["pr-prepare"], "pull_request.patch", "project/"):
-        for name, path in names.items():
-            if name == wanted or (wanted.endswith("/") and name.startswith(wanted)):
-                grid.add_row(name, f"{path.stat().st_size:,}")
-    console.print(grid)
+    rows = [
+        (name, f"{path.stat().st_size:,}")
+        for wanted in (*LEAVES["pr-prepare"], "pull_request.patch", "project/")
+        for name, path in names.items()
+        if name == wanted or (wanted.endswith("/") and name.startswith(wanted))
+    ]
+    table("artifacts", ("artifact", "bytes"), rows, none="no artifacts")
 
 
 @app_.command()

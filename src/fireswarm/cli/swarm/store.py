@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firelite.errors import AlreadyExists, DataFileInUse
-from fireswarm.cli.shared.fleet import stop_signal
-from fireswarm.cli.shared.options import AsJson, Root, console, print_json, run_async, settings_for, table
+from fireswarm.cli.shared.fleet import print_address, stop_signal
+from fireswarm.cli.shared.options import AsJson, Root, board_settings, console, print_json, run_async, settings_for
+from fireswarm.cli.shared.tables import table
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import STORE_TOKEN, Settings
+from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.swarm.opening import archive
-from fireswarm.swarm.opening.open_parts import history_limits
+from fireswarm.swarm.opening.open_parts import history_limits, local_project
 
 if TYPE_CHECKING:
     from firelite.database import Database
@@ -31,10 +33,18 @@ DEFAULT_PORT = 8080
 
 
 def _path(root: Path, data: Path | None) -> Path:
-    """Return the data file, in an existing folder. Raises InvalidInput if the settings name another kind of store."""
+    """Return the data file, in a folder that is made if it does not exist. Raises InvalidInput for another store."""
     settings = settings_for(root, None)
     path = data if data is not None else _data_file(settings)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_state_folder(path.parent)
+    return path
+
+
+def _existing(settings: Settings, data: Path | None) -> Path:
+    """Return the data file. Raises InvalidInput if it does not exist, or if the settings name another kind of store."""
+    path = data if data is not None else _data_file(settings)
+    if not path.is_file():
+        raise InvalidInput(f"{path} does not exist: name the data file with --data, or its swarm with --root")
     return path
 
 
@@ -55,8 +65,7 @@ def _reading(root: Path, data: Path | None) -> Generator[Database]:
     """Open the last commit of the data file, also while a fleet or a server uses it."""
     from firelite.database import Database
 
-    path = _path(root, data)
-    with Database.open(path if path.exists() else None, read_only=True) as database:
+    with Database.open(_existing(board_settings(root, None), data), read_only=True) as database:
         yield database
 
 
@@ -90,8 +99,9 @@ def serve(
     from firelite.query.index_definitions import IndexSet
     from firelite.wire.server import Server
 
+    settings = settings_for(root, None)
     path = None if memory else _path(root, data)
-    history = history_limits(settings_for(root, None))
+    history = history_limits(settings)
     token = os.environ.get(STORE_TOKEN, "")
 
     async def main() -> None:
@@ -99,7 +109,7 @@ def serve(
         with Database.open(path, indexes=index_set, history=history) as database:
             async with stop_signal() as stop, Server(database, port=port, token=token) as server:
                 console.print(f"serving {path or 'memory'} on 127.0.0.1:{server.port}", soft_wrap=True)
-                console.print(f"export FIRESTORE_EMULATOR_HOST=127.0.0.1:{server.port}", soft_wrap=True)
+                print_address(f"127.0.0.1:{server.port}", local_project(settings))
                 if not token:
                     warning = "every user of this machine can read and write it, as with any Firestore emulator"
                     console.print(warning, style="yellow", soft_wrap=True)
@@ -138,7 +148,8 @@ def backup(
     """Write the store, with its local blobs, to one file. Works while the store is in use."""
     if target.exists() and not overwrite:
         raise InvalidInput(f"{target} exists: repeat the command with --overwrite to replace it, or name another file")
-    written = archive.back_up(_path(root, data), archive.blobs_folder(settings_for(root, None)), target)
+    settings = board_settings(root, None)
+    written = archive.back_up(_existing(settings, data), archive.blobs_folder(settings), target)
     console.print(f"wrote {written} to {target}", soft_wrap=True)
 
 
@@ -210,7 +221,7 @@ def reset(
     from firelite.database import Database
     from firelite.wire import admin
 
-    path = _path(root, data)
+    path = _existing(settings_for(root, None), data)
     if not yes:
         typer.confirm(f"delete every document in {path}?", abort=True)
     with _alone("reset"), Database.open(path) as database:

@@ -17,7 +17,7 @@ from fireswarm.cli.shared.options import (
     Session,
     StoreUri,
     ago,
-    clip,
+    board_settings,
     console,
     errors,
     one_of,
@@ -27,7 +27,7 @@ from fireswarm.cli.shared.options import (
     settings_for,
     short,
     style_status,
-    table,
+    suggest_role,
 )
 from fireswarm.cli.shared.submit_options import (
     Again,
@@ -43,13 +43,15 @@ from fireswarm.cli.shared.submit_options import (
     parse_constraints,
     parse_uses,
 )
+from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.watch import progress
 from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.task_view import draw, look
 from fireswarm.client import Swarm
-from fireswarm.contracts.swarm.task import ChildFailure, Submitted, Task, TaskSpec, TaskStatus
+from fireswarm.contracts.base import command_line
+from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Submitted, Task, TaskSpec, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
@@ -183,9 +185,29 @@ async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
         errors.print(f"no {role} agent is running: start all roles with `swarm up`", style="yellow")
 
 
+MOST_SEARCHED = 1_000
+"""Number of blocked tasks in which those with one reason are searched, as many as one call lists."""
+
+
+def _filter_of(status: str | None) -> tuple[str | None, str | None]:
+    """Return the status and the reason that ``--status`` names, in any form in which a command prints them."""
+    above, mark, below = (status or "").partition("/")
+    if mark and one_of(above, "--status", TaskStatus) != TaskStatus.BLOCKED:
+        raise InvalidInput(f"--status {status!r}: only blocked tasks have a reason, such as blocked/dead_letter")
+    if status is None or not mark:
+        word = one_of(status, "--status", [*TaskStatus, *StatusReason])
+        return (word, None) if word is None or word in list(TaskStatus) else (TaskStatus.BLOCKED, word)
+    return TaskStatus.BLOCKED, one_of(below, "--status blocked/", StatusReason)
+
+
 def tasks(
     status: Annotated[
-        str | None, typer.Option("--status", help="Filter by status: queued, in_progress, blocked, done or canceled.")
+        str | None,
+        typer.Option(
+            "--status",
+            help="Filter by status: queued, in_progress, blocked, done or canceled; or by the reason of a blocked "
+            "task, such as dead_letter.",
+        ),
     ] = None,
     role: Annotated[str | None, typer.Option("--role", help="Filter by role.")] = None,
     session: Session = None,
@@ -196,11 +218,18 @@ def tasks(
     as_json: AsJson = False,
 ) -> None:
     """List tasks, most recently changed first."""
-    one_of(status, "--status", TaskStatus)
+    wanted, reason = _filter_of(status)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
-            tasks = await swarm.tasks(limit=limit, status=status, role=role, session=session)
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
+            most = MOST_SEARCHED if reason else limit
+            tasks = await swarm.tasks(limit=most, status=wanted, role=role, session=session)
+            if not tasks:
+                suggest_role(role, swarm.parts.roles)
+        if reason:
+            if len(tasks) == most:
+                errors.prose(f"only the newest {most:,} blocked tasks were searched", style="yellow")
+            tasks = [task for task in tasks if task.status_reason == reason][:limit]
         if as_json:
             print_json([with_present_uris(task, swarm.parts.blobs) for task in tasks])
             return
@@ -211,12 +240,14 @@ def tasks(
                 style_status(task.status_reason.value if task.status_reason else task.status.value),
                 str(task.priority),
                 ago(task.updated_at),
-                f"{clip(task.objective, 60)} | {clip(task.summary, 80)}",
+                f"{cell(task.objective, 60)} | {cell(task.summary, 80)}",
             )
             for task in tasks
         ]
         columns = ["task", "role", "status", "prio", "changed", "objective | summary"]
-        table("tasks", columns, rows, none="no tasks yet: `swarm submit` creates one")
+        filtered = status or role or session
+        none = "no task matches the filters" if filtered else "no tasks yet: `swarm submit` creates one"
+        table("tasks", columns, rows, none=none)
 
     run_async(main)
 
@@ -233,10 +264,10 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one task: its whole answer, graph, lease, attempts, events, and the reason why it is stuck."""
-    one_of(level, "--level", SEVERITY)
+    level = one_of(level, "--level", SEVERITY) or level
 
     async def main() -> None:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             task = await swarm.find(task_id)
             seen = await look(swarm, task)
             if as_json:
@@ -256,10 +287,10 @@ def watch(
     project: Project = None,
 ) -> None:
     """Follow an objective and its events until it ends or is stuck; exit code 1 unless all tasks are done."""
-    one_of(level, "--level", SEVERITY)
+    level = one_of(level, "--level", SEVERITY) or level
 
     async def main() -> bool:
-        async with Swarm.open(settings=settings_for(root, store, project)) as swarm:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             if task_id is None:
                 newest = await swarm.tasks(limit=1)
                 if not newest:
@@ -268,14 +299,18 @@ def watch(
             else:
                 chain = (await swarm.find(task_id)).trace.chain_id
             ended = await progress.follow(swarm, chain, runs=RunPrinter(swarm, chain, console, level))
-            console.print(progress.view(ended))
+            if console.is_terminal:
+                console.print(progress.view(ended))
+            else:
+                progress.print_tasks(ended)
             for task in ended:
                 if task.task_id == chain:
                     print_answer(await read_answer(swarm, task))
             return all(task.status is TaskStatus.DONE for task in ended)
 
     if not run_async(main):
-        console.print(f"not all tasks are done: see `swarm show {task_id or 'TASK'}`", style="yellow")
+        command = command_line("swarm", "show", task_id or "TASK")
+        console.print(f"not all tasks are done: see `{command}`", style="yellow", soft_wrap=True)
         raise typer.Exit(1)
 
 
@@ -294,11 +329,11 @@ def cancel(
         canceled = await swarm.cancel(task, reason, tree=tree)
         below = () if tree else (await swarm.get(task)).children
         if below:
-            hint = f"the {len(below)} below it continue: `swarm cancel {short(task.task_id)} --tree` cancels them"
-            errors.prose(hint, style="yellow")
+            command = command_line("swarm", "cancel", short(task.task_id), "--tree")
+            errors.prose(f"the {len(below)} below it continue: `{command}` cancels them", style="yellow")
         return canceled
 
-    operate(settings_for(root, store, project), task_id, act, as_json, "canceled")
+    operate(board_settings(root, store, project), task_id, act, as_json, "canceled")
 
 
 def retry(
@@ -316,4 +351,4 @@ def retry(
     async def act(swarm: Swarm, task: Task) -> Task:
         return await swarm.retry(task, redo=redo or (), skip=skip or (), turns=turns)
 
-    operate(settings_for(root, store, project), task_id, act, as_json, "queued again")
+    operate(board_settings(root, store, project), task_id, act, as_json, "queued again")

@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, console, print_json, run_async, settings_for
+from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, board_settings, console, print_json, run_async
 from fireswarm.client import Swarm
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import safe_path
+from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.swarm.records.artifacts import read_content
 
 FOLDER = Path(".fireswarm") / "artifacts"
@@ -30,8 +31,8 @@ def artifacts(
     """Copy a task's artifacts into a folder."""
 
     async def main() -> list[Path]:
-        settings = settings_for(root, store, project)
-        async with Swarm.open(settings=settings) as swarm:
+        settings = board_settings(root, store, project)
+        async with Swarm.open(settings=settings, create=False) as swarm:
             task = await swarm.find(task_id)
             return await copy_out(swarm, task, to or settings.path(FOLDER / task.task_id))
 
@@ -52,7 +53,7 @@ async def copy_out(swarm: Swarm, task: Task, folder: Path) -> list[Path]:
         path = folder / _name(artifact, number)
         if path in written:
             path = path.with_name(f"{number}-{path.name}")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_state_folder(path.parent)
         path.write_bytes(await _content(swarm, artifact))
         written[path] = None
     return list(written)
@@ -62,7 +63,7 @@ async def copy_one(swarm: Swarm, artifact: Artifact, folder: Path) -> Path:
     """Write one artifact below *folder*, under a safe name, and return its path."""
     content = await read_content(swarm.parts.blobs, artifact)
     path = folder / content.file_name
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_state_folder(path.parent)
     path.write_bytes(content.data)
     return path
 

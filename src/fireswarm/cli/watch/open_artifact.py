@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from fireswarm.cli.shared.operate import TaskId
-from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
+from fireswarm.cli.shared.options import Project, Root, StoreUri, board_settings, console, run_async
 from fireswarm.cli.watch.artifacts import FOLDER, copy_one
 from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Blobs
@@ -36,8 +36,8 @@ def open_artifact(
     """Print the path of a task's artifact. On a terminal, also open a document or image on the desktop."""
 
     async def main() -> Path:
-        settings = settings_for(root, store, project)
-        async with Swarm.open(settings=settings) as swarm:
+        settings = board_settings(root, store, project)
+        async with Swarm.open(settings=settings, create=False) as swarm:
             task = await swarm.find(task_id)
             artifact = find_artifact(task, name)
             return _local_file(swarm.parts.blobs, artifact) or await copy_one(

@@ -13,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fireswarm.cli.shared.options import STYLES, clip, console, short, style_status, usage_line
+from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.follow import RunPrinter, brief
 from fireswarm.cli.watch.results import print_results
 from fireswarm.client import Swarm
-from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.base import command_line, count_noun
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 
 REFRESH_PER_SECOND = 8
@@ -50,6 +51,22 @@ def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -
     return Group(line, grid, *said)
 
 
+def print_tasks(tasks: Sequence[Task]) -> None:
+    """Print the tasks of an objective as a table."""
+    rows = [
+        (
+            short(task.task_id),
+            task.plan_key or "objective",
+            task.assigned_to,
+            style_status(task.status_reason.value if task.status_reason else task.status.value),
+            str(task.epoch),
+            cell(brief(task.summary), GRID_CHARS),
+        )
+        for task in tasks
+    ]
+    table("tasks", ("task", "step", "role", "status", "runs", "summary"), rows, none="no tasks")
+
+
 async def follow(swarm: Swarm, root_id: str, *, live: bool = True, runs: RunPrinter | None = None) -> list[Task]:
     """Show an objective until it ends or is stuck. Returns its final tasks. *runs* prints its events."""
     tasks: list[Task] = []
@@ -80,21 +97,7 @@ async def report(
 
     With *of_whole_fleet*, the agents worked only on this objective, so that all their billed operations belong to it.
     """
-    grid = Table(title="tasks", title_justify="left", header_style="bold")
-    for column in ("task", "step", "role", "status", "runs"):
-        grid.add_column(column, no_wrap=True)
-    grid.add_column("summary", overflow="fold")
-    for task in tasks:
-        word = task.status_reason.value if task.status_reason else task.status.value
-        grid.add_row(
-            short(task.task_id),
-            task.plan_key or "objective",
-            task.assigned_to,
-            style_status(word),
-            str(task.epoch),
-            clip(brief(task.summary), GRID_CHARS),
-        )
-    console.print(grid)
+    print_tasks(tasks)
     root = next(task for task in tasks if task.task_id == root_id)
     handoffs = sum(task.parent_task_id is not None for task in tasks)
     runs = sum(task.epoch for task in tasks)
@@ -129,4 +132,5 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
         console.prose(f"{short(task.task_id)} {task.assigned_to}:{said}")
         console.prose(why, style="yellow")
     word = (root.status_reason.value if root.status_reason else root.status.value).replace("_", " ")
-    console.prose(f"the objective stopped ({word}); `swarm show {short(root.task_id)}` shows details", style="yellow")
+    command = command_line("swarm", "show", short(root.task_id))
+    console.prose(f"the objective stopped ({word}); `{command}` shows details", style="yellow")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fireswarm.cli.shared.options import console
 from fireswarm.cli.watch.answer import ANSWER, print_answer
 from fireswarm.client import Swarm
-from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.base import command_line, count_noun
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError
@@ -37,7 +37,8 @@ async def print_results(swarm: Swarm, root: Task, tasks: Sequence[Task]) -> None
         console.print(f"{artifact.type}: {place}", soft_wrap=True, markup=False)
     if (more := len(ordered) - MAX_PATHS) > 0:
         console.print(
-            f"{count_noun(more, 'further file')}: `swarm artifacts {root.task_id}` copies all", soft_wrap=True
+            f"{count_noun(more, 'further file')}: `{command_line('swarm', 'artifacts', root.task_id)}` copies all",
+            soft_wrap=True,
         )
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from fireswarm.cli.shared.options import ago, clip, console, short, style_status, table
+from fireswarm.cli.shared.options import ago, console, short, style_status
+from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.watch.answer import ANSWER, print_answer, read_answer
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
@@ -56,7 +57,7 @@ async def look(swarm: Swarm, task: Task) -> Seen:
 def draw(seen: Seen, *, events: int, level: str) -> None:
     """Print a task, with the last *events* of its last run."""
     task = seen.task
-    word = task.status_reason.value if task.status_reason else task.status.value
+    word = _word(task)
     title = Text.assemble((task.task_id, "bold"), "  ", style_status(word), f"  {task.assigned_to}")
     console.print(title, soft_wrap=True)
     console.prose(task.objective)
@@ -83,13 +84,17 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
             style_status(run.status.value),
             run.agent_id,
             ago(run.started_at),
-            clip(run.summary, 90),
+            cell(run.summary, 90),
         )
         for run in seen.runs
     ]
     table("runs", ["epoch", "status", "agent", "started", "summary"], rows, none="no run yet")
     if seen.runs and events:
         _draw_events(seen, events, level)
+
+
+def _word(task: Task) -> str:
+    return task.status_reason.value if task.status_reason else task.status.value
 
 
 def _draw_events(seen: Seen, count: int, level: str) -> None:
@@ -105,14 +110,23 @@ def _draw_graph(seen: Seen) -> None:
     task = seen.task
     if not seen.relatives:
         return
+    if not console.is_terminal:
+        rows = [
+            (title, short(task_id), item.assigned_to, _word(item), item.summary)
+            for title, ids in (("needs", task.depends_on), ("created", task.children))
+            for task_id in ids
+            if (item := seen.relatives.get(task_id)) is not None
+        ]
+        table("graph", ("relation", "task", "role", "status", "summary"), rows, none="no other tasks")
+        return
     tree = Tree(f"{short(task.task_id)} {task.plan_key or 'objective'}")
     for title, ids in (("needs", task.depends_on), ("created", task.children)):
         known = [seen.relatives[task_id] for task_id in ids if task_id in seen.relatives]
         if known:
             branch = tree.add(title)
             for item in known:
-                word = item.status_reason.value if item.status_reason else item.status.value
-                line = (f"{short(item.task_id)} {item.assigned_to} ", style_status(word), f" {clip(item.summary, 80)}")
+                word = _word(item)
+                line = (f"{short(item.task_id)} {item.assigned_to} ", style_status(word), f" {cell(item.summary, 80)}")
                 branch.add(Text.assemble(*line))
     console.print(tree)
 

@@ -1,12 +1,18 @@
-"""Map errors of the providers to ours. Shared by the adapters; pure."""
+"""Map errors of the providers to ours, and name the cause of a failed connection. Shared by the adapters."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import re
-from collections.abc import Callable, Generator, Mapping
+import socket
+import ssl
+from collections.abc import Callable, Generator, Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 from fireswarm.contracts.base import as_utc
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
@@ -80,11 +86,106 @@ def from_status(
 
 
 def unreachable(provider: str, error: Exception) -> ModelUnavailable:
-    """Return the error for a connection that failed, broke or timed out."""
+    """Return the error for a connection that failed, broke or timed out, with the cause if it is known."""
+    if cause := cause_of(error):
+        return ModelUnavailable(f"{provider} is unreachable: {truncate(cause, MAX_DETAIL_CHARS)}")
     message = str(error) or type(error).__name__
     return ModelUnavailable(
         f"{provider} is unreachable, or its response was interrupted: {truncate(message, MAX_DETAIL_CHARS)}"
     )
+
+
+def cause_of(error: BaseException) -> str:
+    """Return why a connection failed, and what to do, or "" if the exceptions below *error* do not say it."""
+    below = list(_below(error))
+    target = next((url for each in below if (url := _url_of(each))), "")
+    variable, proxy = _proxy_for(target)
+    server = f"the proxy {proxy} of {variable}" if proxy else urlsplit(target).netloc.rpartition("@")[2] or "the server"
+    advice = f"check {variable}, or name the server in NO_PROXY" if proxy else "check base_url and the network"
+    for each in below:
+        if "Proxy" in type(each).__name__ and (answer := re.search(r"\b[45]\d\d\b", str(each))):
+            return _refusal_of_proxy(answer[0], server, variable)
+    for each in below:
+        if isinstance(each, ssl.SSLError):
+            return _tls_fault(each, urlsplit(target).hostname or "the server", server, variable)
+        if isinstance(each, socket.gaierror):
+            return f"the name of {server} cannot be resolved: {advice}"
+        if isinstance(each, ConnectionRefusedError):
+            return f"{server} refused the connection, nothing listens there: {advice}"
+        if isinstance(each, TimeoutError) or type(each).__name__ in _TIMEOUTS:
+            return f"{server} did not answer in time: {advice}"
+        if isinstance(each, OSError) and each.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH):
+            return f"there is no route to {server}: {advice}"
+    return ""
+
+
+_TIMEOUTS = ("ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout", "APITimeoutError")
+"""Names of the exceptions of HTTP clients for a time limit."""
+
+_NOT_TRUSTED = (18, 19, 20, 21)
+"""OpenSSL's codes of a certificate that is self-signed, or whose issuer is not known here."""
+
+_EXPIRED = (9, 10)
+"""OpenSSL's codes of a certificate that is not valid yet, or no longer."""
+
+
+def _below(error: BaseException) -> Iterator[BaseException]:
+    """Yield *error* and the exceptions from which it was raised, those of groups and of HTTP libraries included."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        each = waiting.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        inner = [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+        inner += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        waiting += [item for item in inner if isinstance(item, BaseException)]
+
+
+def _url_of(error: BaseException) -> str:
+    """Return the address of the failed request, if the exception of an HTTP client has it."""
+    with contextlib.suppress(RuntimeError, AttributeError):  # httpx raises RuntimeError for an error without a request
+        return str(getattr(error, "request").url)  # noqa: B009 - the types of several libraries
+    return ""
+
+
+def _proxy_for(url: str) -> tuple[str, str]:
+    """Return the variable that names a proxy for *url*, and the proxy's host and port without its user and password."""
+    parts = urlsplit(url)
+    if not parts.hostname or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return "", ""
+    for name in (f"{parts.scheme}_proxy", "all_proxy"):
+        for variable in (name, name.upper()):
+            if value := os.environ.get(variable):
+                place = urlsplit(value if "://" in value else f"http://{value}").netloc.rpartition("@")[2]
+                return variable, place
+    return "", ""
+
+
+def _refusal_of_proxy(status: str, server: str, variable: str) -> str:
+    if status == "407":
+        return f"{server} wants a user and a password (407): set {variable}=http://USER:PASSWORD@HOST:PORT"
+    return f"{server} refused the connection ({status}): ask who runs the proxy to allow this server, or use NO_PROXY"
+
+
+def _tls_fault(error: ssl.SSLError, host: str, server: str, variable: str) -> str:
+    """Return why no secure connection was made."""
+    code = getattr(error, "verify_code", 0)
+    if code in _EXPIRED:
+        return f"the certificate of {host} is not valid now, it has expired or is not valid yet: check the clock here"
+    if code in _NOT_TRUSTED:
+        why = getattr(error, "verify_message", "")
+        return (
+            f"the certificate of {host} is not trusted ({why}): if a proxy or gateway of your organization opens the "
+            f"connections, set SSL_CERT_FILE to a file with its CA certificate"
+        )
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the certificate of {host} is not accepted: {error.verify_message}"
+    if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"):
+        where = f"{variable} and " if variable else ""
+        return f"{server} does not speak TLS on this port: check the scheme, http or https, in {where}base_url"
+    return f"no secure connection to {server}: {error.reason or error}"
 
 
 def misshapen(provider: str, error: Exception) -> ModelUnavailable:

@@ -18,7 +18,7 @@ from google.oauth2.credentials import Credentials as TokenCredentials
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import ConfigError, MissingApiKey, ModelError, ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.access import KeyAccess
-from fireswarm.llm.providers.faults import MISSHAPEN
+from fireswarm.llm.providers.faults import MISSHAPEN, cause_of
 from fireswarm.settings.agent import ModelSettings
 from fireswarm.settings.providers import PLACE, VertexSettings
 
@@ -84,7 +84,7 @@ class GoogleAccess(KeyAccess):
 
     def fault_of(self, error: Exception) -> ModelError:
         """Convert an error of google-auth: the token server may be unreachable, or refuse permanently."""
-        detail = truncate(str(error), MAX_DETAIL_CHARS)
+        detail = truncate(cause_of(error) or str(error), MAX_DETAIL_CHARS)
         message = f"{self.provider}: no access token from Google: {detail}"
         if _is_transient(error):
             return ModelUnavailable(message)
@@ -121,7 +121,7 @@ def _default_credentials(provider: str) -> tuple[Credentials, str | None]:
         detail = truncate(str(error).rstrip(". "), MAX_DETAIL_CHARS)
         raise MissingApiKey(f"{provider} needs Application Default Credentials: {LOGIN} ({detail})") from error
     except (GoogleAuthError, OSError, *MISSHAPEN) as error:  # a file that is unreadable or has other content
-        detail = truncate(str(error), MAX_DETAIL_CHARS)
+        detail = truncate(cause_of(error) or str(error), MAX_DETAIL_CHARS)
         raise ConfigError(f"{provider}: the Google credentials cannot be read: {detail}: {LOGIN}") from error
 
 

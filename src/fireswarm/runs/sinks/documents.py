@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
 from fireswarm.contracts.swarm.lease import HeldLease
@@ -182,7 +183,8 @@ class Journal:
         name = step_name(step)
         raise StepUncertain(
             f"step {name!r} was started by an earlier run and may have taken effect. Check if it did. If so, run "
-            f"`swarm retry {self.lease.task.task_id} --skip '{name}'`, otherwise with --redo '{name}'.",
+            f"`{command_line('swarm', 'retry', self.lease.task.task_id, '--skip', name)}`, otherwise with "
+            f"{command_line('--redo', name)}.",
             name,
         )
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from fireswarm.errors import ConfigError
+
 SKILL_FILE = "SKILL.md"
 _SPELLINGS = frozenset({"skill.md", "Skill.md", "SKILL.MD"})
 """Accepted spellings on case-sensitive file systems."""
@@ -42,6 +44,13 @@ class FoundSkill:
 
     skills: list[Place] = field(default_factory=list)
     notes: list[tuple[Path, str]] = field(default_factory=list)
+
+
+def require_folders(given: Iterable[Path], here: Path) -> None:
+    """Raise ConfigError unless each folder of skills that a person named exists."""
+    for path in given:
+        if not (here / path).is_dir():
+            raise ConfigError(f"--skills-dir {path} is not a folder: name an existing folder of skills")
 
 
 def places(given: Iterable[Path], here: Path, home: Path, packaged: Path | None) -> tuple[Path, ...]:

@@ -23,6 +23,7 @@ from firelite.errors import CorruptDataFile
 from fireswarm.contracts.base import count_noun
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
+from fireswarm.settings.run_folders import make_state_folder
 
 FORMAT = 1
 CHUNK_BYTES = 1024 * 1024
@@ -92,7 +93,7 @@ def restore(source: Path, data: Path, blobs: Path | None, *, overwrite: bool) ->
     from firelite.storage.backup import put_in_place
     from firelite.storage.lockfile import FileLock
 
-    data.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_state_folder(data.parent)
     lock = FileLock(data.resolve())
     try:
         if not overwrite:
@@ -197,6 +198,6 @@ def _without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo:
 @contextmanager
 def _temporary_folder(parent: Path) -> Generator[Path]:
     """Yield a new folder, which is on the same file system as its parent."""
-    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_state_folder(parent)
     with tempfile.TemporaryDirectory(dir=parent, prefix=".restore-") as folder:
         yield Path(folder)

@@ -29,11 +29,20 @@ from fireswarm.swarm.worker.task_groups import task_group
 
 @contextlib.asynccontextmanager
 async def open_for_client(
-    store: str | None, *, project: str | None, session: str | None, root: Path, settings: Settings | None
+    store: str | None,
+    *,
+    project: str | None,
+    session: str | None,
+    root: Path,
+    settings: Settings | None,
+    create: bool = True,
 ) -> AsyncGenerator[SwarmParts]:
     """Open a swarm whose roles run elsewhere; see ``client.Swarm.open``."""
     uri = store or ("firestore" if project is not None else None)
-    async with open_parts(_settings(root, settings, uri, project, session)) as parts:
+    chosen = _settings(root, settings, uri, project, session)
+    if not create and chosen.store.uri == "embedded" and not chosen.path(chosen.store.data).exists():
+        chosen = chosen.model_copy(update={"store": chosen.store.model_copy(update={"uri": "memory"})})
+    async with open_parts(chosen) as parts:
         yield parts
 
 

@@ -40,6 +40,7 @@ from fireswarm.runs.make_mind import (
 from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 
 EMULATOR_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 LOCAL_PROJECT = "fireswarm-local"
-"""Project id on firelite and on Google's emulator. Neither checks it."""
+"""Project id on firelite and on Google's emulator, unless the settings name another one."""
 
 INDEXES_FILE = "firestore.indexes.json"
 
@@ -81,6 +82,11 @@ def data_path(settings: Settings, name: str) -> Path:
     """Return a data folder or file of the user's repository, else the packaged one."""
     own = settings.path(name)
     return own if own.exists() else packaged_path(name)
+
+
+def local_project(settings: Settings) -> str:
+    """Return the project id of the documents in a local store. Neither firelite nor Google's emulator checks it."""
+    return settings.store.project or LOCAL_PROJECT
 
 
 def new_agent_id(role: str) -> str:
@@ -164,7 +170,7 @@ def open_database(
     path = None if memory else settings.path(settings.store.data)
     try:
         if path is not None:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_state_folder(path.parent)
         return Database.open(path, indexes=indexes, clock=nanoseconds or time.time_ns, history=history_limits(settings))
     except DataFileInUse:
         raise
@@ -291,7 +297,7 @@ async def open_client(
             uri = _elsewhere(held)
         else:
             with database:
-                yield connect(database, project=LOCAL_PROJECT, database=settings.store.database)
+                yield connect(database, project=local_project(settings), database=settings.store.database)
             return
     if uri.startswith("firelite://"):
         client = await _emulator_client(uri, settings)
@@ -328,7 +334,7 @@ async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:
     before = os.environ.get(EMULATOR_VARIABLE)
     os.environ[EMULATOR_VARIABLE] = host
     try:
-        return AsyncClient(project=settings.store.project or LOCAL_PROJECT, database=settings.store.database)
+        return AsyncClient(project=local_project(settings), database=settings.store.database)
     finally:
         if before is None:
             del os.environ[EMULATOR_VARIABLE]

@@ -15,6 +15,8 @@ import anyio
 from anyio.abc import Process, TaskGroup
 
 from fireswarm.processes.forked import Command, ForkedProcess, start_forked
+from fireswarm.processes.startup import require_threads, why_exhausted
+from fireswarm.settings.run_folders import make_state_folder
 
 PROGRAM, PRELOAD = "fireswarm.cli", "fireswarm.cli.preload"
 """Module of the command line, and the module that imports everything a role process needs."""
@@ -27,6 +29,9 @@ STEADY_SECONDS = 10.0
 
 REPORTED = (0, 1, 2, 3, 10)
 """Numbers of consecutive failures that are reported, then every tenth; 0 is a process that was healthy before."""
+
+OWN_THREADS, ROLE_THREADS = 12, 12
+"""Processes and threads of the supervisor with its store, and of one role process, as measured on Linux."""
 
 LOG_TAIL_BYTES = 4_096
 
@@ -91,7 +96,8 @@ class Supervisor:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[Supervisor]:
         """Run the fleet inside the block. On exit, drain every process and kill those that remain."""
-        self.logs.mkdir(parents=True, exist_ok=True)
+        make_state_folder(self.logs)
+        require_threads(OWN_THREADS + ROLE_THREADS * len(self.places))
         try:
             async with anyio.create_task_group() as group:
                 for place in self.places:
@@ -131,8 +137,10 @@ class Supervisor:
                     _signal(place.process, signal.SIGTERM)
                 place.exit_code = await place.process.wait()
                 ended = f"ended with exit code {place.exit_code}"
-            except OSError as error:  # such as too many processes, or a full disk
-                ended = f"cannot be started ({error})"
+            except (OSError, RuntimeError, MemoryError) as error:  # such as too many processes, or a full disk
+                if not (reason := why_exhausted(error)) and not isinstance(error, OSError):
+                    raise
+                ended = f"cannot be started ({reason or error})"
             if self.stopping:
                 return
             place.restarts += 1
@@ -149,7 +157,7 @@ class Supervisor:
         environment = {**os.environ, **self.environment, PARENT: str(os.getpid())}
         name = f"{place.role}-{place.number}"
         path = self.logs / f"{name}.log"
-        self.logs.mkdir(parents=True, exist_ok=True)
+        make_state_folder(self.logs)
         if self.forks:
             return await start_forked(Command(name, f"{PROGRAM}:swarm_command", arguments, environment, path), PRELOAD)
         with path.open("ab") as log:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.paths import task_path
@@ -50,12 +51,12 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
 
 
 def _describe_requeue(task: Task) -> str:
-    return f"A {task.assigned_to} agent queues it within minutes; `swarm retry {_short(task)}` does it now."
+    return f"A {task.assigned_to} agent queues it within minutes; `{_retry(task)}` does it now."
 
 
 def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
     """Return what a blocked task waits for."""
-    name = _short(task)
+    retry = _retry(task)
     match task.status_reason:
         case StatusReason.DEPENDENCIES | StatusReason.DELEGATING:
             return _waits_for(task, relatives)
@@ -63,8 +64,8 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
             return _asks(task)
         case StatusReason.RETRY_BACKOFF | StatusReason.PAUSED:
             if task.not_before is None:
-                return f"It is paused: {task.summary} `swarm retry {name}` continues it."
-            return f"It will be retried at {task.not_before.isoformat()}; `swarm retry {name}` retries it now."
+                return f"It is paused: {task.summary} `{retry}` continues it."
+            return f"It will be retried at {task.not_before.isoformat()}; `{retry}` retries it now."
         case (
             StatusReason.DEAD_LETTER
             | StatusReason.ESCALATED
@@ -72,12 +73,12 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
             | StatusReason.DEADLINE_EXCEEDED
         ):
             end = "" if (task.error or task.summary).rstrip().endswith((".", "!", "?")) else "."
-            fix = "" if task.uncertain_step else f"{end} Fix the cause, then run `swarm retry {name}`."
+            fix = "" if task.uncertain_step else f"{end} Fix the cause, then run `{retry}`."
             return f"It gave up: {task.error or task.summary}{fix}"
         case StatusReason.NEEDS_MODEL | StatusReason.NEEDS_CONFINEMENT:
-            return f"{task.summary} Then run `swarm retry {name}`."
+            return f"{task.summary} Then run `{retry}`."
         case None:
-            return f"It is blocked without a reason, so no agent takes it. `swarm retry {name}` queues it."
+            return f"It is blocked without a reason, so no agent takes it. `{retry}` queues it."
         case _:
             return task.summary
 
@@ -85,10 +86,12 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
 def _asks(task: Task) -> str:
     approvals = [question.key for question in task.questions if question.approval is not None]
     if approvals:
-        request = f"{_short(task)} --question {approvals[0]}"
-        return f"It asks for approval: `swarm approve {request}` or `swarm deny {request}`."
-    answers = " ".join(f"{question.name}=..." for question in task.questions)
-    return f"It asks for input: `swarm answer {_short(task)} {answers}`."
+        approve, deny = (
+            command_line("swarm", word, _short(task), "--question", approvals[0]) for word in ("approve", "deny")
+        )
+        return f"It asks for approval: `{approve}` or `{deny}`."
+    answers = " ".join(f"{command_line(question.name)}=..." for question in task.questions)
+    return f"It asks for input: `{command_line('swarm', 'answer', _short(task))} {answers}`."
 
 
 def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
@@ -110,9 +113,13 @@ def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
         names = ", ".join(task_id[:SHORT_ID_CHARS] for task_id in gone[:MAX_NAMED])
         texts.append(
             f"It waits for {len(gone)} task(s) that do not exist or cannot be read: {names}. The next sweep of a "
-            f"{task.assigned_to} agent finds out; `swarm retry {_short(task)}` runs it without them."
+            f"{task.assigned_to} agent finds out; `{_retry(task)}` runs it without them."
         )
     return " ".join(texts)
+
+
+def _retry(task: Task) -> str:
+    return command_line("swarm", "retry", _short(task))
 
 
 def _short(task: Task) -> str:

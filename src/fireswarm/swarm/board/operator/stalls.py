@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, Task, TaskStatus
@@ -54,7 +55,12 @@ async def _orphans(snapshots: Iterable[Snapshot], board: BoardContext) -> list[S
         lost = [f"{task_id[:SHORT_ID_CHARS]} {how}" for task_id, how in awaited.lost]
         if lost or not awaited.unfinished:
             why = f"it waits for tasks of which {', '.join(lost)}" if lost else "all that it waits for has ended"
-            stalls.append(Stall(task_path(task.task_id), f"{why}: run `swarm retry {task.task_id[:SHORT_ID_CHARS]}`"))
+            stalls.append(
+                Stall(
+                    task_path(task.task_id),
+                    f"{why}: run `{command_line('swarm', 'retry', task.task_id[:SHORT_ID_CHARS])}`",
+                )
+            )
     return stalls
 
 

@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.settings.agent import PermissionSettings
+from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.content_hash import content_hash
 from fireswarm.skills.running.execute import run_skill
@@ -66,7 +67,7 @@ class CodeEngine:
 
 async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult:
     """Run the skill's entry in a child process, in the request's workdir."""
-    request.workdir.mkdir(parents=True, exist_ok=True)
+    make_state_folder(request.workdir)
     swarm = turn.swarm
     return await run_skill(skill, request, swarm.processes, turn.journal.hold, swarm.code_rules)
 

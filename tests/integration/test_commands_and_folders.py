@@ -1,0 +1,146 @@
+"""Commands and folders: what only reads creates nothing, and what we create is ignored by git."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from fireswarm.cli.agent.main import app as agent_app
+from fireswarm.cli.swarm.main import app as swarm_app
+from fireswarm.settings.run_folders import make_state_folder
+from tests.support.commands import agent
+from tests.support.fleet import environment, lay_out
+from tests.support.swarm_command import swarm
+
+CREATING = {
+    "demo", "init", "up", "role", "submit", "api", "pipeline demo", "store serve", "store restore", "store import",
+    "store backup", "store export",
+}  # fmt: skip
+"""Commands whose purpose is to write."""
+
+WITHOUT_ROOT = {"pipeline check", "skills list", "skills inspect", "skills check", "skills bench"}
+
+ARGUMENTS = {
+    "show": ["0a"], "cancel": ["0a"], "retry": ["0a"], "answer": ["0a", "x=1"], "approve": ["0a"], "deny": ["0a"],
+    "artifacts": ["0a"], "open": ["0a"], "watch": ["0a"], "store reset": ["--yes"], "store backup": ["new"],
+    "store export": ["new"], "store import": ["copy"], "store restore": ["copy"], "submit": ["a task"],
+    "role": ["scout"],
+}  # fmt: skip
+
+
+def names(command: object, above: str = "") -> Iterator[str]:
+    subcommands = getattr(command, "commands", None)
+    if not subcommands:
+        yield above
+        return
+    for name, item in subcommands.items():
+        yield from names(item, f"{above} {name}".strip())
+
+
+ALL = sorted(names(typer.main.get_command(swarm_app)))
+
+
+def content(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if "cache" not in path.parts)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in {*WITHOUT_ROOT, "init"}])
+def test_a_root_that_does_not_exist_is_an_error_and_is_not_created(name: str, tmp_path: Path) -> None:
+    (tmp_path / "copy").touch()
+    before = content(tmp_path)
+    done = swarm(tmp_path, *name.split(), *ARGUMENTS.get(name, []), "--root", "no such folder")
+    assert done.returncode == 1
+    if name == "doctor":
+        assert "FAIL settings   the folder no such folder does not exist" in done.stdout
+    else:
+        assert done.stderr.startswith("error (config_error): the folder no such folder does not exist: name an")
+        assert "`swarm init 'no such folder'`" in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in {*WITHOUT_ROOT, *CREATING}])
+def test_a_command_that_reads_an_empty_folder_creates_nothing(name: str, tmp_path: Path) -> None:
+    lay_out(tmp_path, {}, settings={})
+    before = content(tmp_path)
+    done = swarm(tmp_path, *name.split(), *ARGUMENTS.get(name, []), "--root", str(tmp_path))
+    assert "Traceback" not in done.stderr
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("line", ["stats", "reset --yes", "backup copy", "export copy"])
+def test_a_data_file_that_does_not_exist_is_an_error_and_is_not_created(line: str, tmp_path: Path) -> None:
+    done = swarm(tmp_path, "store", *line.split(), "--data", "typo/store.db")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "typo/store.db does not exist" in done.stderr
+    assert content(tmp_path) == []
+
+
+@pytest.mark.parametrize("line", ["skills list", "skills inspect x", "run task", "chat"])
+def test_a_folder_of_skills_that_does_not_exist_is_an_error(line: str, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    provider = [] if line.startswith("skills") else ["--provider", "scripted", "--script", "x.json"]
+    (tmp_path / "x.json").write_text("[]")
+    before = content(tmp_path)
+    done = agent(tmp_path, *line.split(), *provider, "--skills-dir", "typo")
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert "--skills-dir typo is not a folder" in done.stderr
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("line", ["run task", "chat", "resume latest", "replay latest"])
+def test_a_settings_file_that_does_not_exist_is_an_error(line: str, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    done = agent(tmp_path, *line.split(), "--config", "typo/agent.yaml")
+    assert (done.code, done.stderr.count("\n")) == (1, 1)
+    assert "typo/agent.yaml does not exist" in done.stderr
+    assert content(tmp_path) == ["home"]
+
+
+def test_every_command_of_the_agent_is_known_here() -> None:
+    assert set(names(typer.main.get_command(agent_app))) == {
+        "run", "resume", "chat", "replay", "trust", "capabilities", "config init", "config validate", "skills list",
+        "skills inspect", "skills check", "skills bench",
+    }  # fmt: skip
+
+
+def test_the_state_folder_is_ignored_by_git(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    assert swarm(tmp_path, "submit", "a task", "--root", str(tmp_path)).returncode == 0
+    assert (tmp_path / ".fireswarm" / "store.db").exists()
+    assert git_status(tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", ["logs", "work/task/1", "blobs/a", "artifacts/a", "files/b"])
+def test_whatever_is_created_first_the_state_folder_is_ignored_by_git(name: str, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    make_state_folder(tmp_path / "below" / ".fireswarm" / name)
+    (tmp_path / "below" / ".fireswarm" / name / "file").touch()
+    assert git_status(tmp_path) == ""
+
+
+def test_a_gitignore_that_a_person_removed_is_not_written_again(tmp_path: Path) -> None:
+    make_state_folder(tmp_path / ".fireswarm" / "logs")
+    (tmp_path / ".fireswarm" / ".gitignore").unlink()
+    make_state_folder(tmp_path / ".fireswarm" / "blobs")
+    assert not (tmp_path / ".fireswarm" / ".gitignore").exists()
+
+
+def test_a_demo_leaves_a_repository_clean(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    command = [sys.executable, "-m", "fireswarm.cli", "demo"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / ".fireswarm" / "logs").is_dir()
+    assert git_status(tmp_path) == ""
+
+
+def git_status(folder: Path) -> str:
+    return subprocess.run(
+        ["git", "-C", folder, "status", "--porcelain"], capture_output=True, text=True, check=True
+    ).stdout
