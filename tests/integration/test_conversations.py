@@ -174,6 +174,7 @@ async def test_crash_at_any_write_of_another_store_applies_no_turn_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def keeps(swarm: SwarmRig, folder: Path) -> StandAloneConversations:
+        folder.mkdir()
         return StandAloneConversations(load_settings(folder, environment={}), swarm.clock)
 
     await _dying_everywhere(tmp_path, keeps, monkeypatch, (StandAloneConversations, "apply"))
