@@ -43,13 +43,22 @@ def run(request: SkillRequest) -> SkillResult:
     summary += f", {count_noun(len(changes), 'change')} since earlier runs" if changes else ""
     summary += f", {count_noun(listed, 'open point')} in checklist.md" if listed is not None else ""
     report = written(request, "report", "report.md", text.encode(), "text/markdown", f"{summary}.")
+    not_answered = request.context.get("not_answered")
     return SkillResult(
         summary=f"{summary}.",
         artifacts=(report, *artifacts),
         insights=(*insights, *(f"Changed: {change}" for change in changes[:_CHANGES])),
-        confidence=0.1 if request.context.get("not_answered") is True else 1.0,
+        confidence=0.1 if not_answered is True else 0.5 if not_answered else 1.0,
         next_recommended_actions=tuple(action for action, _ in next_actions(sources)),
     )
+
+
+def _not_answered(request: SkillRequest) -> str:
+    """Return the first line of a report that does not answer all of the objective, or ""."""
+    given = request.context.get("not_answered")
+    if isinstance(given, str) and given:
+        return f"**This report leaves a part of the objective undone**, because it needs a model: {inline(given)}."
+    return NOT_ANSWERED if given is True else ""
 
 
 def asked(objective: str) -> str:
@@ -76,7 +85,7 @@ def _compose(
 ) -> str:
     inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
     parts = [
-        NOT_ANSWERED if request.context.get("not_answered") is True else "",
+        _not_answered(request),
         f"# {inline(title)}",
         f"Objective: {inline(asked(request.objective))}",
         f"As of {request.now.strftime('%Y-%m-%d %H:%M')} UTC. Every statement names its source, listed at the end.",
