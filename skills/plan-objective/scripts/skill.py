@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm import Artifact, Fit, PlannedTask, Question, SkillRequest, SkillResult, SkillState, count_noun, truncate
+from fireswarm import (
+    Artifact,
+    Fit,
+    PlannedTask,
+    Question,
+    SkillRequest,
+    SkillResult,
+    SkillState,
+    count_noun,
+    format_number,
+    format_score,
+    truncate,
+)
 
 from .fit import measure
 from .graph import PlanInvalid, fill, validate
@@ -73,9 +85,9 @@ def _needs_model(fit: Fit) -> SkillResult:
         else "for a report that does not answer it"
     )
     return SkillResult.failure(
-        f"This objective needs a model; the code cannot answer it{unknown} (fit {fit.score:.2f}, needed "
-        f"{fit.threshold:.2f}). Set ANTHROPIC_API_KEY or GEMINI_API_KEY where the agents run, or submit it with "
-        f"--skill NAME, or with --best-effort {without}.",
+        f"This objective needs a model; the code cannot answer it{unknown} (fit {format_score(fit.score)}, needed "
+        f"{format_score(fit.threshold)}). Set ANTHROPIC_API_KEY or GEMINI_API_KEY where the agents run, or submit it "
+        f"with --skill NAME, or with --best-effort {without}.",
         needs_model=True,
     )
 
@@ -98,8 +110,8 @@ def _delegate(
     summary = f"Plan {chosen.template.name} for {target.path.name}: {count_noun(len(tasks), 'task')} in "
     summary += f"{count_noun(len(waves), 'step')}."
     insights = (
-        f"Chose the template {chosen.template.name} with score {chosen.score:g}: {why}.",
-        "Scores: " + ", ".join(f"{match.template.name} {match.score:g}" for match in matches) + ".",
+        f"Chose the template {chosen.template.name} with score {format_number(chosen.score)}: {why}.",
+        "Scores: " + ", ".join(f"{match.template.name} {format_number(match.score)}" for match in matches) + ".",
         *notes,
     )
     return SkillResult(
@@ -162,5 +174,5 @@ def _ask_for_table(target: Target) -> SkillResult:
     question = Question(
         name="path", description=f"Absolute path of the CSV file in {target.path}: {names}", type="path"
     )
-    summary = f"{target.path.name} holds {len(target.candidates)} CSV files: {names}. Which one is it?"
+    summary = f"{target.path.name} holds {count_noun(len(target.candidates), 'CSV file')}: {names}. Which one is it?"
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=truncate(summary), questions=(question,))
