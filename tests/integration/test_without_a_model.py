@@ -131,3 +131,103 @@ async def test_skill_that_does_not_say_what_it_is_asked_for_works_on_every_objec
 
     async with fs.Swarm.local(settings=KEYLESS, roles={"clerk": [count]}) as swarm:
         assert (await ended(swarm, UNKNOWN[0], "clerk")).status is fs.TaskStatus.DONE
+
+
+WORDS = """\
+---
+name: count-words
+description: Counts the words of the text file that the task's path names.
+metadata: {version: "1.0.0", entry: scripts/skill.py, asked_for: "count, how many", writes: "false"}
+---
+
+# Count words
+"""
+WORDS_CODE = """\
+from pathlib import Path
+
+from fireswarm import SkillRequest, SkillResult
+
+
+def run(request: SkillRequest) -> SkillResult:
+    return SkillResult(summary=f"{len(Path(request.context['path']).read_text().split())} words")
+"""
+IN_PART = {
+    "Count the words and tell Bob": "tell Bob",
+    "Count the words of notes.md, then translate it": "translate it",
+    "Count the words; also email it to ada@example.org": "email it to ada@example.org",
+}
+
+
+@pytest.fixture
+def librarian(tmp_path: Path) -> dict[str, Any]:
+    """Options of a swarm with one role, whose only skill counts words."""
+    code = tmp_path / "skills" / "count-words" / "scripts" / "skill.py"
+    code.parent.mkdir(parents=True)
+    code.write_text(WORDS_CODE)
+    (code.parents[1] / "SKILL.md").write_text(WORDS)
+    settings = KEYLESS.model_copy(update={"root": tmp_path})
+    return {"settings": settings, "root": tmp_path, "roles": {"librarian": ["count-words"]}}
+
+
+async def test_only_skill_of_a_role_is_run_for_its_work_in_other_words(folder: Path, librarian: dict[str, Any]) -> None:
+    async with fs.Swarm.local(**librarian) as swarm:
+        context = {"path": str(folder / "notes.md")}
+        task = await ended(swarm, "Tell me the number of words", "librarian", context=context)
+        assert task.status is fs.TaskStatus.DONE, task.summary
+        for objective in UNKNOWN:
+            task = await ended(swarm, objective, "librarian", context=context)
+            assert task.status_reason is fs.StatusReason.NEEDS_MODEL, objective
+
+
+async def test_part_that_no_code_can_do_blocks_the_objective_and_is_named(
+    folder: Path, librarian: dict[str, Any]
+) -> None:
+    async with fs.Swarm.local(**librarian) as swarm:
+        context = {"path": str(folder / "notes.md")}
+        for objective, undone in IN_PART.items():
+            task = await ended(swarm, objective, "librarian", context=context)
+            assert task.status_reason is fs.StatusReason.NEEDS_MODEL, objective
+            assert f"nothing here can do this part: “{undone}”" in task.summary
+
+
+async def test_best_effort_does_one_part_and_names_the_other_in_the_answer(
+    folder: Path, librarian: dict[str, Any]
+) -> None:
+    async with fs.Swarm.local(**librarian) as swarm:
+        context = {"path": str(folder / "notes.md"), "best_effort": True}
+        for objective, undone in IN_PART.items():
+            task = await ended(swarm, objective, "librarian", context=context)
+            assert task.status is fs.TaskStatus.DONE, objective
+            assert task.summary.startswith("Only a part of the objective was done.")
+            assert f"“{undone}”" in task.summary
+            assert task.summary.endswith(" words")
+
+
+async def test_function_leaves_no_part_undone_in_silence(folder: Path) -> None:
+    @fs.skill("count-words", "Counts the words of the text file that `path` names.")
+    def count(request: fs.SkillRequest) -> fs.SkillResult:
+        return fs.SkillResult(summary="9 words")
+
+    async with fs.Swarm.local(settings=KEYLESS, roles={"clerk": [count]}) as swarm:
+        for objective, undone in IN_PART.items():
+            task = await ended(swarm, objective, "clerk")
+            assert task.status_reason is fs.StatusReason.NEEDS_MODEL, objective
+            effort = await ended(swarm, objective, "clerk", context={"best_effort": True})
+            assert effort.status is fs.TaskStatus.DONE
+            assert f"“{undone}”" in effort.summary
+            named = await ended(swarm, objective, "clerk", skill="count-words", context={"named": True})
+            assert named.summary == "9 words"
+
+
+async def test_plan_does_one_part_by_best_effort_and_its_report_names_the_other(folder: Path) -> None:
+    async with fs.Swarm.local(settings=KEYLESS) as swarm:
+        objective, context = "Report on this folder and tell Bob", {"path": str(folder)}
+        refused = await ended(swarm, objective, context=context)
+        assert refused.status_reason is fs.StatusReason.NEEDS_MODEL
+        assert "“tell Bob”" in refused.summary
+        task = await ended(swarm, objective, context=context | {"best_effort": True})
+        assert task.status is fs.TaskStatus.DONE
+        assert task.summary.startswith("Only a part of the objective was done.")
+        assert task.result is not None
+        report = await swarm.parts.blobs.get(str(task.result.artifacts[0].uri))
+        assert "“tell Bob”" in report.decode().splitlines()[0]

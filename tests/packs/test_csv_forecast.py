@@ -149,7 +149,7 @@ def test_the_objective_may_name_the_target(make_request: MakeRequest) -> None:
 @pytest.mark.parametrize(
     ("text", "context", "says"),
     [
-        ("a,b\n1,2\n3\n", {"target": "b"}, "row 2 (line 3) has 1 fields, the header has 2: column 'b'"),
+        ("a,b\n1,2\n3\n", {"target": "b"}, "row 2 (line 3) has 1 field, the header has 2: column 'b'"),
         ("a,b\n1,2\n3,4,5\n", {"target": "b"}, "after the last column 'b'"),
         ("a,a\n1,2\n", {"target": "a"}, "columns 1 and 2 are both called 'a'"),
         ("a,,c\n1,2,3\n", {"target": "a"}, "column 2 has no name"),

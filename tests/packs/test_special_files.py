@@ -136,7 +136,7 @@ def test_folder_with_one_large_file_says_that_it_was_not_searched(tmp_path: Path
     (place := tmp_path / "work").mkdir()
     (place / "log.txt").write_bytes(b"rollback\n" * 300_000)
     result, text = run_on("keyword-search-extractor", place)
-    assert result.summary == "0 hits in 0 of 0 files of work. Left out: 1 larger than 2 MB (log.txt)."
-    assert text == "# 0 hits in 0 of 0 files\n\n## Left out\n\n- 1 larger than 2 MB (log.txt)\n"
+    assert result.summary == "No text file to search in work. Left out: 1 larger than 2 MB (log.txt)."
+    assert text == "# No text file to search\n\n## Left out\n\n- 1 larger than 2 MB (log.txt)\n"
     failed = run_skill("content-summarizer", asking(place, place))
     assert failed.summary.endswith("Left out: 1 larger than 2 MB (log.txt).")

@@ -85,7 +85,7 @@ def test_second_analysis_of_a_repository_reports_what_changed(repository: Reposi
     second, again = session.run(objective, path=str(repository.root))
     assert second.state is SkillState.COMPLETED
     report = again["report.md"]
-    assert "| broken links | 1 | 0 [A2] | -1 (-100%) | `inventory-1` 2026-03-01 |" in report
+    assert "| broken links | 1 | 0 [A2] | -1 | `inventory-1` 2026-03-01 |" in report
     assert "Since the last run: source files: 6 → 7 [A1][A2]" in report
     assert "`compact-1` 2026-03-01: Analyse this repository" in report
 
@@ -119,4 +119,7 @@ def test_notes_objective_ends_in_an_overview_and_a_checklist(tmp_path: Path, ses
 def test_empty_folder_ends_in_a_report(tmp_path: Path, session: Session) -> None:
     review, files = session.run("Report on the risk in this folder", path=str(tmp_path))
     assert review.state is SkillState.COMPLETED
-    assert "There was no file to score." in files["report.md"]
+    assert set(files) == {"report.md"}
+    title, sentence = files["report.md"].strip().split("\n\n")
+    assert title.startswith("# ")
+    assert sentence.endswith("has no files: there is nothing to report on. [A2]")

@@ -7,6 +7,8 @@ import random
 from collections import Counter
 from typing import Any
 
+from fireswarm import count_noun, format_percent
+
 from .conformal import conformal_quantile, wilson
 from .problem import Outcome, Problem, importance, rounded
 
@@ -46,9 +48,8 @@ def forecast_class(problem: Problem) -> Outcome:
     }
     notes: list[str] = []
     if math.isinf(bar):
-        notes.append(
-            f"{len(scores)} calibration rows are too few for {problem.level:.0%} sets: each set contains every class."
-        )
+        rows = count_noun(len(scores), "calibration row")
+        notes.append(f"{rows} are too few for {format_percent(problem.level)} sets: each set contains every class.")
     if evaluation["log_loss"] >= evaluation["log_loss_of_base_rate"]:
         notes.append("On held-out rows the model does not beat the class frequencies.")
     if "calibrated" not in name:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
+from fireswarm import count_noun
+
 from .table import Table, is_missing
 
 MOSTLY = 0.95
@@ -92,7 +94,7 @@ def _note_odd(table: Table, column: Column, cells: list[str]) -> None:
     if odd:
         first = odd[0]
         column.notes.append(
-            f"{len(odd)} cells of {column.name} are not numbers and count as missing, first row {first + 1} "
+            f"{count_noun(len(odd), 'cell')} of {column.name} without a number, first row {first + 1} "
             f"(line {table.line_of[first]}): {cells[first].strip()[:40]!r}"
         )
 

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from fireswarm import format_percent
+
 from .columns import Column, date_of, number_of
 from .table import Table
 
 TOO_GOOD = 0.98
 """Rank correlation or purity that a single column does not reach in data without leakage."""
 
+LEAST_ROWS = 20
+"""Minimum labelled rows: among fewer, a column may determine the target by chance."""
+
 
 def leaks(table: Table, columns: list[Column], rows: list[int], answers: list[str] | list[float]) -> list[str]:
     """Name every feature that alone (almost) determines the answer on the labelled *rows*."""
     found: list[str] = []
+    if len(rows) < LEAST_ROWS:
+        return found
     for column in columns:
         cells = table.column(column.name)
         seen = [cells[row] for row in rows]
         strength = _numeric(column, seen, answers) if column.kind in {"number", "date"} else _purity(seen, answers)
         if strength >= TOO_GOOD:
             found.append(
-                f"{column.name} alone almost determines the target ({strength:.0%}): if it is only known afterwards, "
-                f"leave it out with context.exclude"
+                f"{column.name} alone almost determines the target ({format_percent(strength)}): if it is only known "
+                f"afterwards, leave it out with context.exclude"
             )
     return found
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from fireswarm import count_noun, format_percent
+
 from .conformal import conformal_quantile, wilson
 from .problem import Outcome, Problem, importance, rounded
 
@@ -39,7 +41,8 @@ def forecast_number(problem: Problem) -> Outcome:
         "coverage": rounded(inside / len(pairs)),
         "coverage_range": [rounded(edge) for edge in wilson(inside, len(pairs))],
     }
-    notes = [] if exact else [f"{len(residuals)} calibration rows are too few for {problem.level:.0%} intervals."]
+    rows = count_noun(len(residuals), "calibration row")
+    notes = [] if exact else [f"{rows} are too few for {format_percent(problem.level)} intervals."]
     if evaluation["mae"] >= evaluation["mae_of_median"]:
         notes.append("On held-out rows the model does not beat the median.")
     points = [

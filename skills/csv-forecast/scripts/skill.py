@@ -10,7 +10,20 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fireswarm import Artifact, Fact, Question, Signal, SkillRequest, SkillResult, SkillState, install_command
+from fireswarm import (
+    Artifact,
+    Fact,
+    Question,
+    Signal,
+    SkillRequest,
+    SkillResult,
+    SkillState,
+    count_noun,
+    format_measured_share,
+    format_number,
+    format_percent,
+    install_command,
+)
 
 from .columns import Column, Encoder, describe
 from .leakage import leaks
@@ -21,6 +34,10 @@ from .target import LEAST_LABELLED, Target, choose_target, read_target
 
 LEVEL = 0.8
 SMALL_ROWS = 100
+LEAST_FOR_BASELINE = 5
+"""Minimum known answers of a forecast: the median or the shares of fewer only repeat them."""
+
+NO_FORECAST = "none"
 MOST_CLASSES = 30
 MOST_WARNINGS = 40
 MOST_SHOWN = 40
@@ -53,7 +70,8 @@ def _ask_for_target(table: Table, wrong: Any) -> SkillResult:
         description=f"Which column should be forecast? One of: {columns}",
         allowed={"enum": list(table.header)} if short else {},
     )
-    summary = f"{table.name} has {len(table.header)} columns, and the request does not say which one to forecast."
+    width = count_noun(len(table.header), "column")
+    summary = f"{table.name} has {width}, and the request does not say which one to forecast."
     if wrong:
         summary = f"{table.name} has no column {str(wrong)[:MOST_SHOWN]!r}."
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=summary, questions=(ask,))
@@ -65,7 +83,7 @@ def _forecast(request: SkillRequest, table: Table, path: Path | None, name: str)
     target = read_target(table, name, own, request.context.get("task"))
     features = _features(table, columns, name, request.context.get("exclude"))
     warnings = _warnings(table, columns, features, target)
-    outcome = _constant(target) or _baseline_only(target, features, warnings)
+    outcome = _too_few(target) or _constant(target) or _baseline_only(target, features, warnings)
     if outcome is None:
         outcome = _learned(table, features, target, _level(request.context.get("level")))
     return _result(request, table, path, columns, features, target, outcome, warnings)
@@ -88,9 +106,10 @@ def _warnings(table: Table, columns: list[Column], features: list[Column], targe
         if column.kind in {"identifier", "constant", "empty"} and column.name != target.name:
             found.append(f"{column.name} was not used: {column.kind}.")
         elif column.missing > len(table.rows) / 2 and column.name != target.name:
-            found.append(f"{column.name} is missing in {column.missing} of {len(table.rows)} rows.")
-    if len(target.labelled) < SMALL_ROWS:
-        found.append(f"Only {len(target.labelled)} labelled rows: every figure here is uncertain.")
+            rows = count_noun(len(table.rows), "row")
+            found.append(f"{column.name} is missing in {column.missing:,} of {rows}.")
+    if LEAST_FOR_BASELINE <= len(target.labelled) < SMALL_ROWS:
+        found.append(f"Only {count_noun(len(target.labelled), 'labelled row')}: every figure here is uncertain.")
     found = leaks(table, features, target.labelled, target.answers) + found
     return [*found[:MOST_WARNINGS], f"{len(found) - MOST_WARNINGS} more."] if len(found) > MOST_WARNINGS else found
 
@@ -103,11 +122,23 @@ def _level(given: Any) -> float:
     return float(given)
 
 
+def _too_few(target: Target) -> Outcome | None:
+    known = len(target.labelled)
+    if known >= LEAST_FOR_BASELINE:
+        return None
+    note = (
+        f"There is no forecast: {target.name} is known in {count_noun(known, 'row')}; {LEAST_FOR_BASELINE} are needed "
+        f"for a baseline, {LEAST_LABELLED} for learning."
+    )
+    return Outcome(NO_FORECAST, {}, [], [], [], [note])
+
+
 def _constant(target: Target) -> Outcome | None:
     if len(set(target.answers)) > 1:
         return None
     only = target.answers[0]
-    note = f"The target is {only!r} in every labelled row: there is nothing to learn."
+    shown = format_number(only) if isinstance(only, float) else repr(only)
+    note = f"The target is {shown} in every labelled row: there is nothing to learn."
     forecasts = [{"row": row + 1, "forecast": only} for row in target.open_rows]
     return Outcome("constant", {}, forecasts, [], [], [note])
 
@@ -118,16 +149,18 @@ def _baseline_only(target: Target, features: list[Column], warnings: list[str]) 
     if importlib.util.find_spec("sklearn") is None:
         reason = MISSING_EXTRA
     elif len(target.labelled) < LEAST_LABELLED:
-        reason = f"{len(target.labelled)} labelled rows are too few to learn from; {LEAST_LABELLED} are needed."
+        rows = count_noun(len(target.labelled), "labelled row")
+        reason = f"{rows} are too few to learn from; {LEAST_LABELLED} are needed."
     elif not features:
         reason = (
             "No column besides the target is usable: identifiers, constants and empty columns carry no information."
         )
     elif target.task == "classification" and len(classes) > MOST_CLASSES:
-        reason = f"{target.name} has {len(classes)} different values: it is a text or an identifier, not a class."
+        reason = f"{target.name} has {count_noun(len(classes), 'value')}: it is a text or an identifier, not a class."
     elif target.task == "classification" and min(classes.values()) < 4:
         rare = min(classes, key=lambda kind: (classes[kind], str(kind)))
-        reason = f"The class {rare!r} has {classes[rare]} rows; 4 are needed for training, calibration and evaluation."
+        rows = count_noun(classes[rare], "row")
+        reason = f"The class {rare!r} has {rows}; 4 are needed for training, calibration and evaluation."
     else:
         return None
     warnings.append(f"Only a baseline is given. {reason}")
@@ -144,6 +177,9 @@ def _baseline(target: Target) -> Outcome:
         return Outcome("class frequencies", {"classes": len(counts)}, forecasts, [], [])
     ordered = sorted(float(answer) for answer in target.answers)
     low, middle, high = (ordered[round(share * (len(ordered) - 1))] for share in (0.1, 0.5, 0.9))
+    if len(ordered) < LEAST_LABELLED:  # too few for the lowest and highest tenth
+        forecasts = [{"row": row + 1, "forecast": middle} for row in target.open_rows]
+        return Outcome("median", {"median": middle}, forecasts, [], [])
     forecasts = [{"row": row + 1, "forecast": middle, "low": low, "high": high} for row in target.open_rows]
     return Outcome("median", {"p10": low, "median": middle, "p90": high}, forecasts, [], [])
 
@@ -216,23 +252,31 @@ def _result(
 
 def _summary(table: Table, target: Target, outcome: Outcome) -> str:
     figures = outcome.evaluation
+    if outcome.method == NO_FORECAST:
+        return f"No forecast of {target.name} in {table.name}: only {count_noun(len(target.labelled), 'known answer')}."
     text = f"{target.task.capitalize()} of {target.name} in {table.name} by {outcome.method}"
+    held = figures.get("held_out_rows", 0)
     if "mae" in figures:
         text += (
-            f": held-out MAE {figures['mae']:g} (median alone {figures['mae_of_median']:g}), "
-            f"{figures['interval_level']:.0%} intervals covered {figures['coverage']:.0%}"
+            f": held-out MAE {format_number(figures['mae'])} (median alone {format_number(figures['mae_of_median'])}), "
+            f"{format_percent(figures['interval_level'])} intervals covered "
+            f"{format_measured_share(figures['coverage'], held)}"
         )
     elif "brier" in figures:
         text += (
-            f": held-out Brier {figures['brier']:.3f} (base rate alone {figures['brier_of_base_rate']:.3f}), "
-            f"accuracy {figures['accuracy']:.0%}, {figures['set_level']:.0%} sets covered {figures['set_coverage']:.0%}"
+            f": held-out Brier {format_number(figures['brier'])} (base rate alone "
+            f"{format_number(figures['brier_of_base_rate'])}), "
+            f"accuracy {format_measured_share(figures['accuracy'], held)}, {format_percent(figures['set_level'])} sets "
+            f"covered {format_measured_share(figures['set_coverage'], held)}"
         )
-    return f"{text}. {len(outcome.forecasts)} rows forecast."
+    return f"{text}. {count_noun(len(outcome.forecasts), 'row')} forecast."
 
 
 def confidence_of(outcome: Outcome) -> float:
-    """Return the share of the baseline's held-out error that the model removes; 0.2 for a baseline alone."""
+    """Return the share of the baseline's held-out error that the model removes; 0.2 for a baseline, 0 without one."""
     figures = outcome.evaluation
+    if outcome.method == NO_FORECAST:
+        return 0.0
     for error, naive in (("mae", "mae_of_median"), ("brier", "brier_of_base_rate")):
         if error in figures and figures[naive]:
             return round(min(1.0, max(0.0, 1 - figures[error] / figures[naive])), 4)
@@ -245,7 +289,8 @@ def _signals(target: Target, outcome: Outcome, warnings: list[str]) -> tuple[Sig
     found += [Signal(name="leakage", strength=1.0, subject=text.split(" ", 1)[0], note=text) for text in leaking[:5]]
     if len(target.labelled) < SMALL_ROWS:
         strength = round(1 - len(target.labelled) / SMALL_ROWS, 4)
-        found.append(Signal(name="small_data", strength=strength, subject=target.name, note="few labelled rows"))
+        rows = f"only {count_noun(len(target.labelled), 'labelled row')}"
+        found.append(Signal(name="small_data", strength=strength, subject=target.name, note=rows))
     if outcome.evaluation.get("mae") or outcome.evaluation.get("brier"):
         strength = confidence_of(outcome)
         note = "share of the baseline's error removed"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import read_regular_file
+from fireswarm import count_noun, read_regular_file
 
 MAX_BYTES = 50_000_000
 MAX_ROWS = 200_000
@@ -98,7 +98,7 @@ def parse_table(text: str, name: str) -> Table:
             rows.append(fields)
             line_of.append(reader.line_num)
             if len(rows) > MAX_ROWS:
-                raise BadTable(f"{name} has more than {MAX_ROWS} rows. Give a sample of it.")
+                raise BadTable(f"{name} has more than {MAX_ROWS:,} rows. Give a sample of it.")
     except csv.Error as error:
         raise BadTable(f"{name} line {reader.line_num} is not valid CSV ({error}). Check its quotes.") from None
     if not header:
@@ -111,7 +111,7 @@ def parse_table(text: str, name: str) -> Table:
 def _header(fields: list[str], name: str) -> tuple[str, ...]:
     header = tuple(field.strip() for field in fields)
     if len(header) > MAX_COLUMNS:
-        raise BadTable(f"{name} has {len(header)} columns; {MAX_COLUMNS} are allowed.")
+        raise BadTable(f"{name} has {count_noun(len(header), 'column')}; {MAX_COLUMNS:,} are allowed.")
     for number, field in enumerate(header, start=1):
         if not field:
             raise BadTable(f"{name}: column {number} has no name in the header line. Name it or remove it.")
@@ -126,4 +126,6 @@ def _ragged(fields: list[str], header: tuple[str, ...], name: str, row: int, lin
         place = f"column {header[len(fields)]!r} and the following ones are missing"
     else:
         place = f"there are more values after the last column {header[-1]!r}"
-    return f"{name} row {row} (line {line}) has {len(fields)} fields, the header has {len(header)}: {place}."
+    return (
+        f"{name} row {row} (line {line}) has {count_noun(len(fields), 'field')}, the header has {len(header)}: {place}."
+    )

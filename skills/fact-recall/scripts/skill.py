@@ -7,7 +7,14 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from fireswarm import Artifact, Fact, SkillRequest, SkillResult, truncate
+from fireswarm import (
+    Artifact,
+    Fact,
+    SkillRequest,
+    SkillResult,
+    count_noun,
+    truncate,
+)
 
 from .ranking import rank, words_of
 
@@ -79,7 +86,7 @@ def _summary(facts: list[Fact], bucket: str, path: str) -> str:
     about = path.rstrip("/").rsplit("/", 1)[-1] if path else "this subject"
     if bucket and not any(fact.bucket == bucket for fact in facts):
         first = f"This is the first objective on {about} in this session: nothing was learned about it before."
-        return first if not facts else f"{first} {len(facts)} facts about other things may help."
+        return first if not facts else f"{first} {count_noun(len(facts), 'fact')} about other things may help."
     if not facts:
         return "Nothing was recalled: no earlier fact shares a word with this objective."
     sources = Counter(fact.source or "an unknown source" for fact in facts)
@@ -87,15 +94,14 @@ def _summary(facts: list[Fact], bucket: str, path: str) -> str:
     more = f" and {len(sources) - 4} more" if len(sources) > 4 else ""
     times = [fact.learned_at for fact in facts if fact.learned_at is not None]
     last = f", last learned {max(times).strftime('%Y-%m-%d %H:%M')} UTC" if times else ""
-    noun = "fact" if len(facts) == 1 else "facts"
-    return f"Recalled {len(facts)} {noun} about {about}: {told}{more}{last}."
+    return f"Recalled {count_noun(len(facts), 'fact')} about {about}: {told}{more}{last}."
 
 
 def _insights(facts: list[Fact], considered: int, bucket: str) -> tuple[str, ...]:
-    found = [f"{considered} facts were considered, {len(facts)} selected."]
+    found = [f"Considered {count_noun(considered, 'fact')}, selected {len(facts):,}."]
     elsewhere = sum(fact.bucket != bucket for fact in facts) if bucket else 0
     if elsewhere:
-        found.append(f"{elsewhere} of them are about other folders or files.")
+        found.append(f"About other folders or files: {elsewhere:,} of them.")
     found.extend(f"{fact.key} was {_short(fact.value)} ({fact.source or 'unknown'})" for fact in facts[:5])
     return tuple(found)
 

@@ -86,6 +86,16 @@ def _clip(line: str) -> str:
     return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + "…"
 
 
+def extent_of(found: Found) -> str:
+    """Return the number of hits, and how many of the searched files have them."""
+    searched = count_noun(found.searched, "file")
+    if not found.searched:
+        return "No text file to search"
+    if not found.counts:
+        return f"Nothing found in {searched}"
+    return f"{count_noun(found.counts.total(), 'hit')} in {len(found.files):,} of {searched}"
+
+
 def as_json(found: Found) -> dict[str, Any]:
     """Everything, as plain values."""
     return {
@@ -99,8 +109,7 @@ def as_json(found: Found) -> dict[str, Any]:
 
 def as_markdown(found: Found) -> str:
     """Return the hits as a list below each file name."""
-    total = count_noun(found.counts.total(), "hit")
-    lines = [f"# {total} in {len(found.files):,} of {count_noun(found.searched, 'file')}", ""]
+    lines = [f"# {extent_of(found)}", ""]
     name = ""
     for hit in found.hits:
         if hit.path != name:

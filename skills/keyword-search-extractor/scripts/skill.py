@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState, count_noun
+from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState
 
-from .search_keywords import MAX_LIMIT, as_json, as_markdown, pattern_of, search
+from .search_keywords import MAX_LIMIT, as_json, as_markdown, extent_of, pattern_of, search
 
 _QUOTED = re.compile(r"[\"“«]([^\"“”«»]{2,80}+)[\"”»]|`([^`]{2,80})`|(?<!\w)'([^']{2,80})'(?!\w)")
 _SHOWN = 20
@@ -48,8 +48,7 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult.failure(f"{reason}.")
     found = search([place], pattern, around=around, limit=limit)
     total = found.counts.total()
-    where = f"{len(found.files):,} of {count_noun(found.searched, 'file')} of {place.name}"
-    summary = f"{count_noun(total, 'hit')} in {where}.{found.left_out.sentence()}"
+    summary = f"{extent_of(found)} {'of' if found.searched else 'in'} {place.name}.{found.left_out.sentence()}"
     content = {"path": str(place), "keywords": keywords, "regex": regex, **as_json(found)}
     values = {
         "counts": [{"keyword": word[:80], "hits": often} for word, often in found.counts.most_common(_SHOWN)],
@@ -70,10 +69,10 @@ def run(request: SkillRequest) -> SkillResult:
         written(request, "keyword_list", "keyword_hits.md", as_markdown(found), summary),
     )
     insights: list[str] = []
-    if total:
-        word, often = found.counts.most_common(1)[0]
-        file, hits = found.files.most_common(1)[0]
-        insights.append(f"Found most: {word} ({often}); the file with most hits is {file} ({hits}).")
+    for label, counts in (("Found most", found.counts), ("Most hits are in", found.files)):
+        if len(counts) > 1:
+            first, often = counts.most_common(1)[0]
+            insights.append(f"{label}: {first} ({often:,} of {total:,}).")
     absent = [word for word in keywords if not regex and " ".join(word.lower().split()) not in found.counts]
     if absent:
         insights.append(f"Not found: {', '.join(absent)}.")

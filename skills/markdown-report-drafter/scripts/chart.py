@@ -6,7 +6,7 @@ import io
 import warnings
 from typing import Any
 
-from fireswarm import install_command
+from fireswarm import count_noun, format_percent, install_command
 
 from .sources import Source, of_type
 
@@ -26,12 +26,14 @@ def draw(sources: list[Source], kind: str, form: str = "svg") -> tuple[bytes, st
     risk, forecast, inventory = (of_type(sources, name) for name in ("risk_scores", "csv_forecast", "inventory"))
     if kind == "notes" and inventory is not None and inventory.content.get("keywords"):
         return _keywords(inventory, form)
-    if forecast is not None and forecast.content.get("points"):
+    if forecast is not None:
+        if not forecast.content.get("points"):
+            return None
         regression = forecast.content.get("task") == "regression"
         return _intervals(forecast, form) if regression else _reliability(forecast, form)
     if risk is not None and risk.content.get("scores"):
         return _risk(risk, form)
-    if inventory is not None and inventory.content.get("languages"):
+    if inventory is not None and len([e for e in inventory.content.get("languages", []) if e.get("lines")]) > 1:
         return _languages(inventory, form)
     return None
 
@@ -75,22 +77,29 @@ def _risk(source: Source, form: str) -> tuple[bytes, str]:
     below = [entry["score"] - entry["low"] for entry in scores]
     above = [entry["high"] - entry["score"] for entry in scores]
     axes.barh(places, values, color=_BLUE, height=0.62)
-    axes.errorbar(values, places, xerr=[below, above], fmt="none", ecolor=_INK, elinewidth=1.1, capsize=3)
+    banded = max((*below, *above)) > 0
+    if banded:
+        axes.errorbar(values, places, xerr=[below, above], fmt="none", ecolor=_INK, elinewidth=1.1, capsize=3)
     axes.set_yticks(places, [_short(entry["path"]) for entry in scores])
     axes.set_xlim(0, min(1.0, max(entry["high"] for entry in scores) * 1.06 + 0.01))
-    axes.set_xlabel("score, with its band")
-    axes.set_title(f"Highest risk of {len(source.content['scores'])} files, by {source.content['method']}", loc="left")
-    return _bytes(figure, form), "The highest risk scores with their bands"
+    axes.set_xlabel("score, with its band" if banded else "score")
+    axes.set_title(
+        f"Highest risk of {count_noun(len(source.content['scores']), 'file')}, by {source.content['method']}",
+        loc="left",
+    )
+    return _bytes(figure, form), "The highest risk scores" + (" with their bands" if banded else "")
 
 
 def _languages(source: Source, form: str) -> tuple[bytes, str]:
-    entries = [entry for entry in source.content["languages"] if entry["lines"]][:_BARS][::-1]
-    entries = entries or source.content["languages"][:_BARS][::-1]
+    entries = [entry for entry in source.content["languages"] if entry.get("lines")][:_BARS][::-1]
     figure, axes = _figure(len(entries))
     places = list(range(len(entries)))
     bars = axes.barh(places, [entry["lines"] for entry in entries], color=_BLUE, height=0.62)
     axes.bar_label(
-        bars, [f"{entry['lines']:,} in {entry['files']:,} files" for entry in entries], padding=4, fontsize=8
+        bars,
+        [f"{entry['lines']:,} in {count_noun(entry['files'], 'file')}" for entry in entries],
+        padding=4,
+        fontsize=8,
     )
     axes.set_yticks(places, [entry["name"] for entry in entries])
     axes.margins(x=0.22)
@@ -104,7 +113,7 @@ def _keywords(source: Source, form: str) -> tuple[bytes, str]:
     figure, axes = _figure(len(entries))
     places = list(range(len(entries)))
     bars = axes.barh(places, [entry["score"] for entry in entries], color=_BLUE, height=0.62)
-    axes.bar_label(bars, [f"{entry['files']} files" for entry in entries], padding=4, fontsize=8)
+    axes.bar_label(bars, [count_noun(entry["files"], "file") for entry in entries], padding=4, fontsize=8)
     axes.set_yticks(places, [entry["term"] for entry in entries])
     axes.margins(x=0.14)
     axes.set_xlabel("weight over all documents")
@@ -118,7 +127,9 @@ def _intervals(source: Source, form: str) -> tuple[bytes, str]:
     places = list(range(len(points)))
     level = source.content["evaluation"]["interval_level"]
     low, high = [point["low"] for point in points], [point["high"] for point in points]
-    axes.fill_between(places, low, high, color=_GREY, alpha=0.55, linewidth=0, label=f"{level:.0%} interval")
+    axes.fill_between(
+        places, low, high, color=_GREY, alpha=0.55, linewidth=0, label=f"{format_percent(level)} interval"
+    )
     axes.plot(places, [point["forecast"] for point in points], color=_BLUE, linewidth=1.6, label="forecast")
     axes.scatter(places, [point["actual"] for point in points], s=11, color=_INK, zorder=3, label="actual")
     axes.set_xlabel("held-out rows, by forecast")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fireswarm import format_number
+
 _SPECIAL = re.compile(r"([\\`*_\[\]<>~$&])")
 BAR = "\\|"
 _LINE_START = re.compile(r"^([#+\-=]|\d{1,9}[.)])")
@@ -51,23 +53,26 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def number(value: Any) -> str:
-    """Format a figure for people: thousands separated, at most four significant digits after the point."""
+    """Return a figure for people, or any other value as escaped text."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return inline(value)
-    if isinstance(value, int) or float(value).is_integer():
-        return f"{int(value):,}"
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+    return format_number(value)
 
 
 def brief(value: Any, most: int = 80) -> str:
     """A JSON value as a short escaped phrase."""
     if isinstance(value, list | tuple):
-        text = ", ".join(str(entry) for entry in value)
+        text = ", ".join(_plain(entry) for entry in value)
     elif isinstance(value, dict):
-        text = ", ".join(f"{key} {entry}" for key, entry in value.items())
+        text = ", ".join(f"{key} {_plain(entry)}" for key, entry in value.items())
     else:
         return number(value) if isinstance(value, int | float) else inline(clipped(str(value), most))
     return inline(clipped(text, most))
+
+
+def _plain(value: Any) -> str:
+    """Return a figure for people, or any other value as text."""
+    return format_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 
 
 def clipped(text: str, most: int) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fireswarm import count_noun, format_counts, format_extent
+
 from .folder import open_markers
 from .markdown import code, inline, number, table
 from .sources import Source
@@ -19,9 +21,7 @@ def notes_section(source: Source) -> str:
     totals: dict[str, Any] = content.get("totals", {})
     parts = [
         "## What the notes are about",
-        f"{number(totals.get('documents', 0))} documents with {number(totals.get('headings', 0))} headings and "
-        f"{number(totals.get('links', 0))} links, {number(totals.get('broken_links', 0))} of them broken; "
-        f"{number(totals.get('markers', 0))} open points. {source.cite}",
+        f"{_extent_of(totals)}. {source.cite}",
     ]
     keywords = [entry for entry in content.get("keywords", []) if isinstance(entry, dict)][:_SHOWN]
     if keywords:
@@ -30,10 +30,18 @@ def notes_section(source: Source) -> str:
     if documents:
         rows = [_document(record) for record in documents[:_SHOWN]]
         parts += [
-            f"### Documents ({len(rows)} of {len(documents)}) {source.cite}",
+            f"### Documents ({format_extent(len(rows), len(documents))}) {source.cite}",
             table(["Document", "Title", "Headings", "Links", "Broken", "Open"], rows, "llrrrr"),
         ]
     return "\n\n".join(parts)
+
+
+def _extent_of(totals: dict[str, Any]) -> str:
+    """Return the counts of the documents above zero."""
+    nouns = ("document", "heading", "link", "broken link", "open point")
+    names = ("documents", "headings", "links", "broken_links", "markers")
+    counts = format_counts((totals.get(name, 0), noun) for name, noun in zip(names, nouns, strict=True))
+    return counts or "There is no text document"
 
 
 def checklist(source: Source, title: str) -> tuple[str, int]:
@@ -59,7 +67,7 @@ def checklist(source: Source, title: str) -> tuple[str, int]:
             count += len(kept)
     total = sum(len(texts) for texts in items.values())
     if total > count:
-        lines.append(f"{total - count} more are in the inventory.")
+        lines.append(f"The inventory has {count_noun(total - count, 'further point')}.")
     if not items:
         lines.append("Nothing is open.")
     return "\n\n".join(lines) + "\n", count

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fireswarm import SkillRequest, count_noun
+from fireswarm import SkillRequest, count_noun, format_change, format_extent
 
-from .markdown import brief, bullets, code, escaped, inline, number, table
+from .markdown import brief, bullets, code, escaped, inline, table
 from .sources import Source, of_type
 
 _SHOWN = 25
@@ -21,20 +21,21 @@ def remembered_section(request: SkillRequest, sources: list[Source]) -> tuple[st
     cite = recalled.cite if recalled is not None else "(facts passed to this task)"
     title = "## What earlier runs learned"
     if not facts:
-        summary = recalled.artifact.summary if recalled is not None else "No fact was recalled."
-        return f"{title}\n\n{inline(summary)} {cite}", []
+        return "", []
     now = _current(sources)
     told = [fact for fact in facts if not _is_prose(fact)]
     compared = [(fact, now.get((fact["bucket"], fact["key"]))) for fact in told]
     moved = [(fact, known) for fact, known in compared if known and change_of(fact["value"], known[0]) != "same"]
-    same = [fact for fact, known in compared if known and change_of(fact["value"], known[0]) == "same"]
+    same = [
+        fact for fact, known in compared if known and change_of(fact["value"], known[0]) == "same" and fact["value"]
+    ]
     unmeasured = [fact for fact, known in compared if known is None]
     summary = recalled.artifact.summary if recalled is not None else f"Passed in: {count_noun(len(facts), 'fact')}."
     parts = [title, f"{inline(summary)} {cite}"]
     if moved:
         rows = [_row(fact, known) for fact, known in moved[:_SHOWN]]
         header = ["What", "Then", "Now", "Change", "Learned by"]
-        parts += [f"### What changed since ({len(moved)} of {len(told)}) {cite}", table(header, rows)]
+        parts += [f"### What changed since ({format_extent(len(moved), len(told))}) {cite}", table(header, rows)]
     if same:
         parts.append(_listed("Unchanged", same, cite))
     if unmeasured:
@@ -53,10 +54,7 @@ def change_of(before: Any, now: Any) -> str:
     if isinstance(before, int | float) and isinstance(now, int | float):
         if math.isclose(before, now, rel_tol=1e-9, abs_tol=1e-12):
             return "same"
-        difference = now - before
-        sign = "+" if difference > 0 else "-"
-        share = f" ({difference / abs(before):+.0%})" if before and abs(difference / before) >= 0.005 else ""
-        return f"{sign}{number(abs(difference))}{share}"
+        return format_change(before, now)
     if isinstance(before, list | tuple) and isinstance(now, list | tuple):
         added = [str(entry) for entry in now if entry not in before]
         removed = [str(entry) for entry in before if entry not in now]
@@ -90,7 +88,7 @@ def _sentence(fact: dict[str, Any], value: Any, cite: str) -> str:
 
 def _listed(title: str, facts: list[dict[str, Any]], cite: str) -> str:
     shown = "; ".join(f"{_name(fact)} {brief(fact['value'], 50)}" for fact in facts[:_UNCHANGED_SHOWN])
-    more = f"; and {len(facts) - _UNCHANGED_SHOWN} more" if len(facts) > _UNCHANGED_SHOWN else ""
+    more = f"; and {len(facts) - _UNCHANGED_SHOWN:,} more" if len(facts) > _UNCHANGED_SHOWN else ""
     return f"{title} ({len(facts)}): {shown}{more}. {cite}"
 
 

@@ -5,10 +5,20 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 
-from fireswarm import MAX_DETAIL_CHARS, Artifact, Signal, SkillRequest, SkillResult, count_noun, truncate
+from fireswarm import (
+    MAX_DETAIL_CHARS,
+    Artifact,
+    Signal,
+    SkillRequest,
+    SkillResult,
+    count_noun,
+    format_extent,
+    format_score,
+    truncate,
+)
 
 from .chart import MISSING_EXTRA, draw
-from .folder import inventory_section, noticed_section, risk_section
+from .folder import inventory_section, left_out_of, noticed_section, risk_section
 from .markdown import bullets, code, inline, table
 from .notes import checklist, notes_section
 from .remembered import remembered_section
@@ -41,15 +51,27 @@ def run(request: SkillRequest) -> SkillResult:
     text = _compose(request, sources, kind, title, figure, remembered, changes)
     summary = f"{title}: {count_noun(len(text.split()), 'word')} from {count_noun(len(sources), 'source')}"
     summary += f", {count_noun(len(changes), 'change')} since earlier runs" if changes else ""
-    summary += f", {count_noun(listed, 'open point')} in checklist.md" if listed is not None else ""
+    if listed is not None:
+        summary += (
+            f", {count_noun(listed, 'open point')} in checklist.md" if listed else ", nothing open in checklist.md"
+        )
     report = written(request, "report", "report.md", text.encode(), "text/markdown", f"{summary}.")
+    not_answered = request.context.get("not_answered")
     return SkillResult(
         summary=f"{summary}.",
         artifacts=(report, *artifacts),
         insights=(*insights, *(f"Changed: {change}" for change in changes[:_CHANGES])),
-        confidence=0.1 if request.context.get("not_answered") is True else 1.0,
+        confidence=0.1 if not_answered is True else 0.5 if not_answered else 1.0,
         next_recommended_actions=tuple(action for action, _ in next_actions(sources)),
     )
+
+
+def _not_answered(request: SkillRequest) -> str:
+    """Return the first line of a report that does not answer all of the objective, or ""."""
+    given = request.context.get("not_answered")
+    if isinstance(given, str) and given:
+        return f"**This report leaves a part of the objective undone**, because it needs a model: {inline(given)}."
+    return NOT_ANSWERED if given is True else ""
 
 
 def asked(objective: str) -> str:
@@ -75,8 +97,13 @@ def _compose(
     changes: list[str],
 ) -> str:
     inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
+    if forecast is None and inventory is not None and is_empty(inventory):
+        nothing = f"{inline(inventory.artifact.summary)} {inventory.cite}"
+        moved = bullets(f"Since the last run: {change}" for change in changes[:_CHANGES])
+        parts = [_not_answered(request), f"# {inline(title)}", nothing, moved]
+        return "\n\n".join(part for part in parts if part) + "\n"
     parts = [
-        NOT_ANSWERED if request.context.get("not_answered") is True else "",
+        _not_answered(request),
         f"# {inline(title)}",
         f"Objective: {inline(asked(request.objective))}",
         f"As of {request.now.strftime('%Y-%m-%d %H:%M')} UTC. Every statement names its source, listed at the end.",
@@ -100,6 +127,11 @@ def _compose(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def is_empty(inventory: Source) -> bool:
+    """Return True for the inventory of a folder without files."""
+    return inventory.content.get("totals", {}).get("files") == 0
+
+
 def _summary(sources: list[Source], signals: tuple[Signal, ...], changes: list[str]) -> list[str]:
     lines = [
         f"{inline(source.artifact.summary)} {source.cite}"
@@ -110,7 +142,8 @@ def _summary(sources: list[Source], signals: tuple[Signal, ...], changes: list[s
         first = max(signals, key=lambda signal: (signal.strength, signal.name, signal.subject))
         note = f": {inline(first.note)}" if first.note else ""
         cite = raised_by(first, sources)
-        text = f"Strongest signal: {inline(first.name)} on {code(first.subject)} ({first.strength:.2f}){note}. {cite}"
+        strength = format_score(first.strength)
+        text = f"Strongest signal: {inline(first.name)} on {code(first.subject)} ({strength}){note}. {cite}"
         lines.append(text.rstrip())
     return lines + [f"Since the last run: {change}" for change in changes[:_CHANGES]]
 
@@ -126,10 +159,15 @@ def _signal_section(signals: tuple[Signal, ...], sources: list[Source]) -> str:
         if seen[signal.name] <= _SIGNALS_A_NAME and len(shown) < _SIGNALS:
             shown.append(signal)
     rows = [
-        [f"{inline(s.name)} {raised_by(s, sources)}".rstrip(), f"{s.strength:.2f}", code(s.subject), inline(s.note)]
+        [
+            f"{inline(s.name)} {raised_by(s, sources)}".rstrip(),
+            format_score(s.strength),
+            code(s.subject),
+            inline(s.note),
+        ]
         for s in shown
     ]
-    title = f"## Signals ({len(rows)} of {len(signals)})"
+    title = f"## Signals ({format_extent(len(rows), len(signals))})"
     return f"{title}\n\n{table(['Signal', 'Strength', 'About', 'Note'], rows, 'lrll')}"
 
 
@@ -159,16 +197,15 @@ def open_questions(sources: list[Source]) -> list[tuple[str, Source]]:
     found: list[tuple[str, Source]] = []
     inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
     if inventory is not None:
-        left = inventory.content.get("folder", {}).get("left_out") or {}
-        if left:
-            told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in left.items())
-            found.append((f"Does it matter that the inventory left out {told}?", inventory))
+        if left := left_out_of(inventory.content):
+            found.append((f"Does it matter that the inventory left out {left}?", inventory))
         listed_by = inventory.content.get("folder", {}).get("listed_by")
         if inventory.content.get("history", 0) is None and listed_by != "name":
             found.append(("Without git history: what changed lately, and who knows these files?", inventory))
-    if risk is not None and risk.content.get("why_not_supervised"):
-        reason = risk.content["why_not_supervised"]
-        found.append((f"Would the order hold with more history? It was not learned, because {reason}.", risk))
+    if risk is not None and risk.content.get("scores") and _has_history(inventory):
+        reason = risk.content.get("why_not_supervised")
+        if reason:
+            found.append((f"Would the order hold with more history? It was not learned, because {reason}.", risk))
     if forecast is not None:
         for text in forecast.content.get("warnings", []):
             if "almost determines" in text or "no better" in text:
@@ -176,23 +213,36 @@ def open_questions(sources: list[Source]) -> list[tuple[str, Source]]:
     return found
 
 
+def _has_history(inventory: Source | None) -> bool:
+    return inventory is not None and bool(inventory.content.get("history") or inventory.content.get("git"))
+
+
 def next_actions(sources: list[Source]) -> list[tuple[str, Source]]:
     """Return the most important actions, from the scores and the findings."""
     found: list[tuple[str, Source]] = []
     inventory, risk, forecast = (of_type(sources, name) for name in SUBJECTS)
     if risk is not None:
-        for entry in risk.content.get("scores", [])[:3]:
-            found.append((f"Read {entry['path']} first (score {entry['score']:.2f}).", risk))
+        highest = [f"{entry['path']} ({format_score(entry['score'])})" for entry in risk.content.get("scores", [])[:3]]
+        if highest:
+            found.append((f"Read the files with the highest scores: {', '.join(highest)}.", risk))
     if inventory is not None:
         totals = inventory.content.get("totals", {})
         if totals.get("broken_links"):
-            found.append((f"Repair the broken links ({totals['broken_links']}).", inventory))
+            found.append((f"Repair {count_noun(totals['broken_links'], 'broken link')}.", inventory))
         if totals.get("source_files") and not totals.get("test_files"):
             found.append(("Write a first test: there is none.", inventory))
         if totals.get("markers"):
-            found.append((f"Decide on the open markers ({totals['markers']}): do them or delete them.", inventory))
-    if forecast is not None and forecast.content.get("open_rows"):
-        found.append((f"Use the {forecast.content['open_rows']} forecasts with their intervals or sets.", forecast))
+            markers = count_noun(totals["markers"], "open marker")
+            found.append(
+                (
+                    f"Decide on {markers}: do what {'it says' if totals['markers'] == 1 else 'they say'}, or delete.",
+                    inventory,
+                )
+            )
+    if forecast is not None and forecast.content.get("forecasts"):
+        error = forecast.content.get("evaluation", {}).get("held_out_rows")
+        how = "with the error that was measured" if error else "as a baseline: nothing was learned, no error measured"
+        found.append((f"Use {count_noun(forecast.content['open_rows'], 'forecast')} {how}.", forecast))
     return found
 
 
@@ -221,7 +271,14 @@ def _checklist(
         return None
     text, count = checklist(inventory, title)
     artifacts.append(
-        written(request, "checklist", "checklist.md", text.encode(), "text/markdown", f"{count} open points.")
+        written(
+            request,
+            "checklist",
+            "checklist.md",
+            text.encode(),
+            "text/markdown",
+            f"{count_noun(count, 'open point')}." if count else "Nothing is open.",
+        )
     )
     return count
 

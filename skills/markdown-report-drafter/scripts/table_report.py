@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fireswarm import count_noun, format_measured_share, format_percent, format_range, format_score
+
 from .markdown import bullets, code, inline, number, table
 from .sources import Source
 
@@ -19,13 +21,16 @@ _FIGURES = {
     "p10": "10% of the known answers are below", "median": "Median", "p90": "90% are below",
 }  # fmt: skip
 
+_LEVELS = frozenset({"interval_level", "set_level"})
+_MEASURED = frozenset({"accuracy", "accuracy_of_commonest", "coverage", "set_coverage"})
+
 
 def csv_section(source: Source) -> str:
     """Return the table, the model's held-out figures, the important features, and the forecast rows."""
     content = source.content
     parts = [
         "## The table",
-        f"{code(content.get('file', ''))} has {number(content.get('rows', 0))} rows; "
+        f"{code(content.get('file', ''))} has {count_noun(content.get('rows', 0), 'row')}; "
         f"{code(content.get('target', ''))} is known in {number(content.get('labelled_rows', 0))} of them and open in "
         f"{number(content.get('open_rows', 0))}. {source.cite}",
         table(
@@ -37,7 +42,7 @@ def csv_section(source: Source) -> str:
             "llrr",
         ),
         "## The forecast",
-        f"{inline(str(content.get('task', '')).capitalize())} by {inline(content.get('method', ''))}. {source.cite}",
+        f"{_method(content)} {source.cite}",
     ]
     parts += _evaluation(content, source) + _important(content, source) + _rows(content, source)
     warnings = content.get("warnings", [])
@@ -46,24 +51,41 @@ def csv_section(source: Source) -> str:
     return "\n\n".join(parts)
 
 
+def _method(content: dict[str, Any]) -> str:
+    method = str(content.get("method", ""))
+    if method == "none":
+        return "There is no forecast."
+    return f"{inline(str(content.get('task', '')).capitalize())} by {inline(method)}."
+
+
 def _evaluation(content: dict[str, Any], source: Source) -> list[str]:
     figures: dict[str, Any] = content.get("evaluation", {})
-    rows = [[label, number(figures[name])] for name, label in _FIGURES.items() if name in figures]
+    held = figures.get("held_out_rows", 0)
+    rows = [[label, _figure(name, figures[name], held)] for name, label in _FIGURES.items() if name in figures]
     if not rows:
-        return ["Nothing was held out, since there was nothing to learn."]
-    parts = [f"### On rows the model never saw {source.cite}", table(["Figure", "Value"], rows, "lr")]
+        return []
+    title = "On rows the model never saw" if held else "The known answers"
+    parts = [f"### {title} {source.cite}", table(["Figure", "Value"], rows, "lr")]
     for name in ("coverage_range", "set_coverage_range"):
         if name in figures:
             low, high = figures[name]
-            parts.append(
-                f"With this many rows the true coverage is between {low:.0%} and {high:.0%} (95%). {source.cite}"
-            )
+            extent, rows_held = format_range(low, high, format_percent), count_noun(held, "held-out row")
+            parts.append(f"By {rows_held}, the true coverage is {extent} with 95% confidence. {source.cite}")
     bins = figures.get("reliability", {}).get("bins", [])
     if bins:
-        lines = [[number(entry["n"]), f"{entry['forecast']:.2f}", f"{entry['outcome']:.2f}"] for entry in bins]
+        lines = [
+            [number(entry["n"]), format_score(entry["forecast"]), format_score(entry["outcome"])] for entry in bins
+        ]
         of = inline(figures["reliability"]["of"])
         parts += [f"### Reliability of {of} {source.cite}", table(["Rows", "Forecast", "Outcome"], lines, "rrr")]
     return parts
+
+
+def _figure(name: str, value: Any, held: int) -> str:
+    """Return a figure of the evaluation: levels in percent, shares of the held-out rows as their number allows."""
+    if name in _LEVELS:
+        return format_percent(value)
+    return format_measured_share(value, held) if name in _MEASURED and held else number(value)
 
 
 def _important(content: dict[str, Any], source: Source) -> list[str]:
@@ -81,20 +103,29 @@ def _rows(content: dict[str, Any], source: Source) -> list[str]:
     if not forecasts:
         return []
     shown = forecasts[:_SHOWN]
-    title = f"### Rows forecast ({len(shown)} of {number(content.get('open_rows', len(forecasts)))}) {source.cite}"
-    if "low" in shown[0]:
-        rows = [
-            [number(entry["row"]), number(entry["forecast"]), f"{number(entry['low'])} to {number(entry['high'])}"]
-            for entry in shown
-        ]
-        return [title, table(["Row", "Forecast", "Interval"], rows, "rrr")]
-    rows = [
-        [
-            number(entry["row"]),
-            inline(entry["forecast"]),
-            f"{entry.get('probability', {}).get(entry['forecast'], 1.0):.0%}",
-            inline(", ".join(entry.get("set", [])) or "-"),
-        ]
-        for entry in shown
+    extent = f"{len(shown):,} of {content.get('open_rows', len(forecasts)):,}"
+    title = f"### Rows forecast ({extent}) {source.cite}"
+    known = content.get("labelled_rows", 0) if content.get("method") == "class frequencies" else 0
+    columns = [
+        ("Row", "r", [number(entry["row"]) for entry in shown]),
+        ("Forecast", "l" if isinstance(shown[0]["forecast"], str) else "r", [number(e["forecast"]) for e in shown]),
+        ("Interval", "r", [_interval(entry) for entry in shown]),
+        ("Known answers" if known else "Probability", "r", [_probability(entry, known) for entry in shown]),
+        ("Set", "l", [inline(", ".join(entry.get("set", []))) for entry in shown]),
     ]
-    return [title, table(["Row", "Forecast", "Probability", "Set"], rows, "rlrl")]
+    columns = [column for column in columns if any(column[2])]
+    rows = zip(*(cells for _, _, cells in columns), strict=True)
+    align = "".join(side for _, side, _ in columns)
+    return [title, table([name for name, _, _ in columns], rows, align)]
+
+
+def _interval(entry: dict[str, Any]) -> str:
+    return format_range(entry["low"], entry["high"], number) if "low" in entry else ""
+
+
+def _probability(entry: dict[str, Any], known: int) -> str:
+    """Return the probability of a forecast; without a model, its share of the *known* answers."""
+    share = entry.get("probability", {}).get(entry["forecast"])
+    if share is None:
+        return ""
+    return format_measured_share(share, known) if known else format_percent(share)

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Question, SkillRequest, SkillResult, SkillState, is_secret_file, pipelines, read_regular_file
+from fireswarm import (
+    Question,
+    SkillRequest,
+    SkillResult,
+    SkillState,
+    count_noun,
+    format_size,
+    is_secret_file,
+    pipelines,
+    read_regular_file,
+)
 
 MAX_FILES = 50
 MAX_BYTES = 1_000_000
@@ -32,7 +42,8 @@ def run(request: SkillRequest) -> SkillResult:
         return _ask(f"{named} has no {', '.join(SUFFIXES)} files. Which file or folder is it?")
     size = sum(file["bytes"] for file in files)
     if len(files) > MAX_FILES or size > MAX_BYTES:
-        told = f"{named} has {len(files)} files and {size:,} bytes; the limits are {MAX_FILES} and {MAX_BYTES:,}"
+        held = count_noun(len(files), "file")
+        told = f"{named} has {held} with {size:,} bytes; the limits are {MAX_FILES} and {MAX_BYTES:,}"
         return SkillResult.failure(f"{told}: name a smaller folder or one file")
     name = pipelines.identifier(str(given.get("name") or place.name.split(".")[0]))
     carried = pipelines.Carried.of(request)
@@ -51,7 +62,9 @@ def run(request: SkillRequest) -> SkillResult:
         "the request as it was submitted; it never changes",
     )
     return SkillResult(
-        summary=f"{name}: {len(files)} file(s), {size:,} bytes", artifacts=carried.artifacts(), confidence=1.0
+        summary=f"{name}: {count_noun(len(files), 'file')}, {format_size(size)}",
+        artifacts=carried.artifacts(),
+        confidence=1.0,
     )
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from string import Template
 
-from fireswarm import SkillRequest, SkillResult, pipelines
+from fireswarm import (
+    SkillRequest,
+    SkillResult,
+    count_noun,
+    pipelines,
+)
 
 TEMPLATES = Path(__file__).parents[1] / "references" / "templates"
 
@@ -30,7 +35,9 @@ def run(request: SkillRequest) -> SkillResult:
         carried.write_project({f"{package}/{name}.py": template.substitute(values, stubs=stubs)})
     functions = {operation.key: operation.function for operation in schema.operations}
     carried.write_json(f"{pipelines.PROJECT}{package}/schema.json", {"functions": functions, "inputs": inputs})
-    return SkillResult(summary=f"{package}: {len(functions)} operations to write", artifacts=carried.artifacts())
+    return SkillResult(
+        summary=f"{package}: {count_noun(len(functions), 'operation')} to write", artifacts=carried.artifacts()
+    )
 
 
 def _stub(operation: pipelines.Operation) -> str:

@@ -6,7 +6,10 @@ import json
 import re
 from typing import Any
 
-from fireswarm import PlannedTask
+from fireswarm import (
+    PlannedTask,
+    count_noun,
+)
 
 from .templates import TaskTemplate, Template
 
@@ -34,7 +37,7 @@ def validate(tasks: list[PlannedTask], roles: tuple[str, ...]) -> list[list[str]
     """Check size, roles, dependencies and cycles; return the keys in waves that can run in parallel."""
     keys = [task.key for task in tasks]
     if not 1 <= len(tasks) <= MOST_TASKS:
-        raise PlanInvalid(f"The plan has {len(tasks)} tasks; 1 to {MOST_TASKS} are allowed.")
+        raise PlanInvalid(f"The plan has {count_noun(len(tasks), 'task')}; 1 to {MOST_TASKS} are allowed.")
     if len(set(keys)) != len(keys):
         raise PlanInvalid("Two tasks of the plan have the same key.")
     for task in tasks:
@@ -45,7 +48,7 @@ def validate(tasks: list[PlannedTask], roles: tuple[str, ...]) -> list[list[str]
             raise PlanInvalid(f"Task {task.key} depends on {', '.join(sorted(unknown))}, which is not in the plan.")
         size = len(json.dumps(task.context).encode())
         if size > MAX_CONTEXT_BYTES:
-            raise PlanInvalid(f"The context of task {task.key} is {size} bytes; {MAX_CONTEXT_BYTES} are allowed.")
+            raise PlanInvalid(f"The context of task {task.key} is {size:,} bytes; {MAX_CONTEXT_BYTES:,} are allowed.")
     return _waves(tasks)
 
 

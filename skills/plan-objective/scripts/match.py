@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from rapidfuzz.distance import OSA
 
+from fireswarm import format_number
+
 from .target import Target
 from .templates import FALLBACK, Template
 
@@ -57,14 +59,14 @@ def _score(template: Template, words: list[str], text: str, target: Target | Non
         hit = _found(keyword, words)
         if hit:
             score += weight
-            reasons.append(f"{hit} +{weight:g}")
+            reasons.append(f"{hit} +{format_number(weight)}")
     for phrase, weight in template.match.phrases.items():
         if f" {phrase} " in f" {text} ":
             score += weight
-            reasons.append(f'"{phrase}" +{weight:g}')
+            reasons.append(f'"{phrase}" +{format_number(weight)}')
     if template.needs.path == "csv" and target is not None and target.kind == "csv":
         score += CSV_BONUS
-        reasons.append(f"the path is a CSV file +{CSV_BONUS:g}")
+        reasons.append(f"the path is a CSV file +{format_number(CSV_BONUS)}")
     return Match(template, score, tuple(reasons), _usable(template, target))
 
 

@@ -14,11 +14,15 @@ CARRIED = (*ANSWERS, "chart")
 NOT_ANSWERED = 0.1
 """Maximum confidence of a report that does not answer the objective."""
 
+IN_PART = 0.5
+"""Maximum confidence of a report that leaves a part of the objective undone."""
 
-def review(request: SkillRequest, *, answered: bool = True) -> SkillResult:
+
+def review(request: SkillRequest, *, answered: bool = True, undone: str = "") -> SkillResult:
     """Return the report if there is one, and name every task that did not finish.
 
-    *answered* is False if the plan was made with ``best_effort`` and does not fit the objective.
+    *answered* is False if the plan was made with ``best_effort`` and does not fit the objective; *undone* has the parts
+    of the objective that it does not fit.
     """
     unfinished = [child for child in request.children if child.status != "done"]
     carried = _carried(request.children)
@@ -36,18 +40,21 @@ def review(request: SkillRequest, *, answered: bool = True) -> SkillResult:
         )
     done = len(request.children) - len(unfinished)
     summary = "" if answered else "The objective was not answered: it needs a model. "
+    if undone:
+        summary = f"Only a part of the objective was done. Not done, because it needs a model: {undone}. "
     summary += (
         f"{report.name or 'The report'} is ready: {done} of {count_noun(len(request.children), 'task')} finished."
     )
     if report.summary:
         summary += f" {report.summary}"
+    most = NOT_ANSWERED if not answered else IN_PART if undone else 1.0
     if missing:
         summary += f" Not finished: {missing}."
     return SkillResult(
         summary=truncate(summary),
         artifacts=tuple(carried),
         insights=insights,
-        confidence=min(_confidence(request.children, done), 1.0 if answered else NOT_ANSWERED),
+        confidence=min(_confidence(request.children, done), most),
         next_recommended_actions=tuple(_remedy(child) for child in unfinished),
     )
 

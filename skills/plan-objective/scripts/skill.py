@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm import Artifact, Fit, PlannedTask, Question, SkillRequest, SkillResult, SkillState, count_noun, truncate
+from fireswarm import (
+    Artifact,
+    Fit,
+    PlannedTask,
+    Question,
+    SkillRequest,
+    SkillResult,
+    SkillState,
+    count_noun,
+    format_number,
+    format_score,
+    truncate,
+)
 
 from .fit import measure
 from .graph import PlanInvalid, fill, validate
@@ -24,7 +36,9 @@ def run(request: SkillRequest) -> SkillResult:
     """Plan on the first turn, review on the second."""
     try:
         if request.children:
-            return review(request, answered=not _is_best_effort(request) or _fit(request).enough)
+            fit = _fit(request) if _is_best_effort(request) else None
+            answered = fit is None or fit.enough or fit.in_part
+            return review(request, answered=answered, undone=fit.quoted_parts if fit and fit.in_part else "")
         return _plan(request)
     except TargetMissing as reason:
         return _ask_for_path(f"{reason} Give the path of a folder or CSV file on the workers' machine.")
@@ -41,16 +55,16 @@ def _plan(request: SkillRequest) -> SkillResult:
     matches = rank_templates(templates, request.objective, target)
     if target is None:
         return _ask_for_path("The objective names no folder or file. Which one is it about?")
-    if not fit.enough:
+    if not fit.enough and not fit.in_part:
         fallback = next(match for match in matches if match.template.name == FALLBACK)
-        return _delegate(request, target, fallback, matches, answered=False)
+        return _delegate(request, target, fallback, matches, not_answered=True)
     asked = wanted(matches)
     if asked is not None and asked.template.needs.path == "csv" and target.csv is None and target.candidates:
         return _ask_for_table(target)
     chosen = choose(matches)
     if chosen is None:
         return _ask_for_path(f"No plan fits {target.path.name}. Give a folder or a CSV file.")
-    return _delegate(request, target, chosen, matches)
+    return _delegate(request, target, chosen, matches, not_answered=fit.quoted_parts or None)
 
 
 def _is_best_effort(request: SkillRequest) -> bool:
@@ -63,30 +77,41 @@ def _fit(request: SkillRequest) -> Fit:
 
 def _needs_model(fit: Fit) -> SkillResult:
     """Refuse an objective that no template fits, and say what it needs."""
-    words = ", ".join(fit.unknown[:MOST_UNKNOWN])
+    words = fit.quoted_parts or ", ".join(fit.unknown[:MOST_UNKNOWN])
     unknown = f": it knows no plan for {words}" if words else ""
+    without = (
+        "for a report that leaves this part undone and says so"
+        if fit.in_part
+        else "for a report that does not answer it"
+    )
     return SkillResult.failure(
-        f"This objective needs a model; the code cannot answer it{unknown} (fit {fit.score:.2f}, needed "
-        f"{fit.threshold:.2f}). Set ANTHROPIC_API_KEY or GEMINI_API_KEY where the agents run, or submit it with "
-        "--skill NAME, or with --best-effort for a report that does not answer it.",
+        f"This objective needs a model; the code cannot answer it{unknown} (fit {format_score(fit.score)}, needed "
+        f"{format_score(fit.threshold)}). Set ANTHROPIC_API_KEY or GEMINI_API_KEY where the agents run, or submit it "
+        f"with --skill NAME, or with --best-effort {without}.",
         needs_model=True,
     )
 
 
 def _delegate(
-    request: SkillRequest, target: Target, chosen: Match, matches: list[Match], *, answered: bool = True
+    request: SkillRequest,
+    target: Target,
+    chosen: Match,
+    matches: list[Match],
+    *,
+    not_answered: str | bool | None,
 ) -> SkillResult:
+    """Hand the tasks of a template over. *not_answered* has the parts that they leave undone, or is True for all."""
     if chosen.template.needs.path == "csv" and target.csv is not None:
         target = Target(target.csv, "csv", target.csv)
-    tasks, notes = fill(chosen.template, _values(request, target, answered), request.roles)
+    tasks, notes = fill(chosen.template, _values(request, target, not_answered), request.roles)
     waves = validate(tasks, request.roles)
     plan = _plan_artifact(chosen, tasks, waves, matches)
     why = ", ".join(chosen.reasons) or "nothing more specific fits"
     summary = f"Plan {chosen.template.name} for {target.path.name}: {count_noun(len(tasks), 'task')} in "
     summary += f"{count_noun(len(waves), 'step')}."
     insights = (
-        f"Chose the template {chosen.template.name} with score {chosen.score:g}: {why}.",
-        "Scores: " + ", ".join(f"{match.template.name} {match.score:g}" for match in matches) + ".",
+        f"Chose the template {chosen.template.name} with score {format_number(chosen.score)}: {why}.",
+        "Scores: " + ", ".join(f"{match.template.name} {format_number(match.score)}" for match in matches) + ".",
         *notes,
     )
     return SkillResult(
@@ -99,7 +124,7 @@ def _delegate(
     )
 
 
-def _values(request: SkillRequest, target: Target, answered: bool) -> dict[str, Any]:
+def _values(request: SkillRequest, target: Target, not_answered: str | bool | None) -> dict[str, Any]:
     known = request.context | request.answers
     return {
         "objective": truncate(" ".join(request.objective.split()), MAX_QUOTED_CHARS),
@@ -107,7 +132,7 @@ def _values(request: SkillRequest, target: Target, answered: bool) -> dict[str, 
         "name": target.path.name or str(target.path),
         "bucket": target.bucket,
         "keywords": keywords_of(request.objective, target),
-        "not_answered": None if answered else True,
+        "not_answered": not_answered,
         **{name: known.get(name) for name in PASSED_ON},
     }
 
@@ -149,5 +174,5 @@ def _ask_for_table(target: Target) -> SkillResult:
     question = Question(
         name="path", description=f"Absolute path of the CSV file in {target.path}: {names}", type="path"
     )
-    summary = f"{target.path.name} holds {len(target.candidates)} CSV files: {names}. Which one is it?"
+    summary = f"{target.path.name} holds {count_noun(len(target.candidates), 'CSV file')}: {names}. Which one is it?"
     return SkillResult(state=SkillState.INPUT_REQUIRED, summary=truncate(summary), questions=(question,))

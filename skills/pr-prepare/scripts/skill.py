@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fireswarm import MAX_DETAIL_CHARS, SkillRequest, SkillResult, errors, pipelines, run_git, truncate
+from fireswarm import (
+    MAX_DETAIL_CHARS,
+    SkillRequest,
+    SkillResult,
+    count_noun,
+    errors,
+    pipelines,
+    run_git,
+    truncate,
+)
 
 GIT_SECONDS = 60.0
 AUTHOR = {
@@ -40,7 +49,7 @@ def run(request: SkillRequest) -> SkillResult:
     where = f"branch {branch} in {snapshot['repository']}" if made["base"] else "a patch for `git am`"
     actions = () if made["merge_executed"] else ("review the pull request, then merge it",)
     return SkillResult(
-        summary=f"{where}: {len(made['files'])} files, {merged}",
+        summary=f"{where}: {count_noun(len(made['files']), 'file')}, {merged}",
         artifacts=carried.artifacts(),
         next_recommended_actions=actions,
         confidence=1.0,

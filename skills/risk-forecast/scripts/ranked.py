@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fireswarm import format_number, format_rank
+
 from .features import FileHistory, percentile_ranks
 from .metrics import quantile
 
@@ -72,12 +74,15 @@ def table_of(
 def score_ranks(
     records: Sequence[dict[str, Any]], columns: dict[str, list[float]], seed: int
 ) -> tuple[list[Scored], int]:
-    """Score every file, highest first; returns also the number of weight draws for the bands."""
+    """Score every file, highest first; returns also the number of weight draws for the bands.
+
+    Without a feature in which the files differ there is nothing to rank: no scores.
+    """
     names = [name for name in WEIGHTS if name in columns]
     ranks = [percentile_ranks(columns[name]) for name in names]
     count = len(records)
     if not names:
-        return [Scored(record["path"], 0.5, 0.0, 1.0, 0.0, ()) for record in records], 0
+        return [], 0
     base = _normalised([WEIGHTS[name] for name in names])
     scores = _weighted(ranks, base, count)
     draws = max(LEAST_DRAWS, min(MOST_DRAWS, WORK // max(1, count)))
@@ -113,11 +118,14 @@ def _reasons(
     """Return the three features that raise this file's score most, in words."""
     lifts = [(WEIGHTS[name] * (ranks[number][index] - 0.5), name, number) for number, name in enumerate(names)]
     lifts.sort(key=lambda lift: (-lift[0], lift[1]))
-    return tuple(
-        f"{LABELS[name]} {columns[name][index]:.3g} (top {max(0.01, 1 - ranks[number][index]):.0%})"
-        for lift, name, number in lifts[:3]
-        if lift > 0
-    )
+    return tuple(f"{LABELS[name]} {_place(columns[name], index)}" for lift, name, _ in lifts[:3] if lift > 0)
+
+
+def _place(values: list[float], index: int) -> str:
+    """Return a value with its rank among the files: a percentile of a few files would pretend precision."""
+    place = 1 + sum(value > values[index] for value in values)
+    equal = values.count(values[index]) - 1
+    return f"{format_number(values[index])} ({format_rank(place, len(values), equal)})"
 
 
 def _weighted(ranks: list[list[float]], weights: Sequence[float], count: int) -> list[float]:

@@ -15,6 +15,10 @@ from fireswarm import (
     SkillRequest,
     SkillResult,
     count_noun,
+    format_number,
+    format_percent,
+    format_range,
+    format_score,
     install_command,
     read_artifact_object,
 )
@@ -26,6 +30,9 @@ from .ranked import BAND, WEIGHTS, Scored, score_ranks, table_of
 
 SHOWN = 25
 SIGNALS = 5
+LEAST_RANKED = 5
+"""Minimum files of an order: the scores of fewer would be 0, 1 and little between."""
+
 MISSING_EXTRA = f"scikit-learn is not installed; the extra `predict` installs it: {install_command('predict')}"
 SCORE_MEANS = "probability that a fix-like commit touches the file in a period like the last quarter of the commits"
 
@@ -58,7 +65,16 @@ def run(request: SkillRequest) -> SkillResult:
             summary="There is no text file to score.", artifacts=(_artifact(request, inventory, _nothing()),)
         )
     forecast = make_forecast(inventory, records)
+    if len(records) < LEAST_RANKED or not forecast.scores:
+        summary = f"There is nothing to rank: {_why_no_order(records)}."
+        return SkillResult(summary=summary, artifacts=(_artifact(request, inventory, _nothing(), summary),))
     return _result(request, inventory, forecast)
+
+
+def _why_no_order(records: list[dict[str, Any]]) -> str:
+    if len(records) < LEAST_RANKED:
+        return f"{count_noun(len(records), 'file')} to compare, and an order needs {LEAST_RANKED}"
+    return "the files do not differ in any measure"
 
 
 def make_forecast(inventory: dict[str, Any], records: list[dict[str, Any]]) -> Forecast:
@@ -76,14 +92,15 @@ def make_forecast(inventory: dict[str, Any], records: list[dict[str, Any]]) -> F
         "features": list(supervised.LEARNED),
         "coefficients": fitted.coefficients(),
         "evaluation": verdict.evaluation,
-        "bands": f"{BAND[0]:.0%} to {BAND[1]:.0%} of {supervised.REFITS} refits on resampled files",
+        "bands": f"{format_range(*BAND, format_percent)} of {supervised.REFITS} refits on resampled files",
         "score_means": SCORE_MEANS,
     }
     evaluation = verdict.evaluation
     insights = [
-        f"Learned from {evaluation['train_files']} files, judged on {evaluation['held_out_files']} later ones: "
-        f"AUC {evaluation['auc']:.2f} (commit count alone {evaluation['auc_by_commit_count']:.2f}), "
-        f"Brier {evaluation['brier']:.3f} (base rate alone {evaluation['brier_of_base_rate']:.3f}).",
+        f"Learned from {count_noun(evaluation['train_files'], 'file')}, judged on "
+        f"{format_number(evaluation['held_out_files'])} later: AUC {format_score(evaluation['auc'])} (commit count "
+        f"alone {format_score(evaluation['auc_by_commit_count'])}), Brier {format_number(evaluation['brier'])} "
+        f"(base rate alone {format_number(evaluation['brier_of_base_rate'])}).",
     ]
     if evaluation["brier"] > evaluation["brier_of_base_rate"]:
         insights.append("The probabilities are no better than the base rate: use only the order, not the figures.")
@@ -107,8 +124,8 @@ def _rank_route(
         "features": [name for name in WEIGHTS if name in columns],
         "weights": {name: weight for name, weight in WEIGHTS.items() if name in columns},
         "evaluation": backtest,
-        "bands": f"{BAND[0]:.0%} to {BAND[1]:.0%} of {draws} Dirichlet draws of the weights, widened by leaving out "
-        "each feature once",
+        "bands": f"{format_range(*BAND, format_percent)} of {draws} Dirichlet draws of the weights, widened by leaving "
+        "out each feature once",
         "score_means": "weighted mean of percentile ranks among these files; an order, not a probability",
         "why_not_supervised": reason,
     }
@@ -118,9 +135,9 @@ def _rank_route(
     if backtest:
         insights.append(
             f"Backtest: the same ranking as of {backtest['as_of_share']} of the history found the "
-            f"{backtest['fixed']} files fixed later with an AUC of {backtest['auc']:.2f}."
+            f"{count_noun(backtest['fixed'], 'file')} fixed later with an AUC of {format_score(backtest['auc'])}."
         )
-    else:
+    elif history is not None:
         insights.append("The ranking could not be backtested: too few fixes in the history.")
     return Forecast("weighted ranks", scores, about, tuple(insights), backtest["auc"] if backtest else 0.5)
 
@@ -137,6 +154,8 @@ def backtest_ranks(history: dict[str, Any] | None) -> dict[str, Any]:
         return {}
     records = [{"path": p, "lines": split["files"][p][0], "complexity": split["files"][p][1]} for p in paths]
     columns = table_of(records, histories_until(history, split["time"]), tests_known=False)
+    if not columns:
+        return {}
     scores = {file.path: file.score for file in score_ranks(records, columns, 0)[0]}
     area = auc([scores[path] for path in paths], labels)
     if area is None:
@@ -149,7 +168,7 @@ def _result(request: SkillRequest, inventory: dict[str, Any], forecast: Forecast
     bucket = inventory["folder"]["bucket"]
     summary = (
         f"Scored {count_noun(len(forecast.scores), 'file')} by {forecast.method}; "
-        f"highest {first.path} at {first.score:.2f} ({first.low:.2f} to {first.high:.2f})."
+        f"highest {first.path} at {_with_band(first)}."
     )
     facts = facts_of(request, inventory, forecast)
     artifact = _artifact(request, inventory, forecast, summary, facts)
@@ -167,6 +186,12 @@ def _result(request: SkillRequest, inventory: dict[str, Any], forecast: Forecast
             f"Review {file.path} first: {', '.join(file.why) or 'highest score'}." for file in forecast.scores[:3]
         ),
     )
+
+
+def _with_band(file: Scored) -> str:
+    """Return a score with its band, if the band is wider than the score."""
+    score, band = format_score(file.score), format_range(file.low, file.high)
+    return score if score == band else f"{score} ({band})"
 
 
 def facts_of(request: SkillRequest, inventory: dict[str, Any], forecast: Forecast) -> tuple[Fact, ...]:

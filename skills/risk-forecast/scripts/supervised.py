@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from fireswarm import count_noun, format_score
+
 from .features import LEARNED, FileHistory, fixed_between, histories_until, last_time, learned_row
 from .metrics import auc, brier, calibration, quantile
 from .ranked import BAND, TOP, Scored, rounded
@@ -56,7 +58,9 @@ def _row_at(path: str, histories: dict[str, FileHistory], split: dict[str, Any])
 
 def judge(history: dict[str, Any] | None) -> Verdict:
     """Train on the first stretch, evaluate on the second, and decide."""
-    if history is None or len(history.get("splits", ())) < 2:
+    if history is None:
+        return Verdict(False, "there is no git history", {})
+    if len(history.get("splits", ())) < 2:
         return Verdict(False, "the history is too short to be split into a training and an evaluation part", {})
     first, second = history["splits"][:2]
     end = last_time(history)
@@ -83,9 +87,11 @@ def judge(history: dict[str, Any] | None) -> Verdict:
         "calibration": calibration(forecast, held_out.labels),
     }
     if area < USEFUL_AUC:
-        reason = f"on held-out history the model reached an AUC of {area:.2f}, below the required {USEFUL_AUC}"
+        reason = (
+            f"on held-out history the model reached an AUC of {format_score(area)}, below the required {USEFUL_AUC}"
+        )
         return Verdict(False, reason, evaluation, train, held_out)
-    return Verdict(True, f"held-out AUC {area:.2f}", evaluation, train, held_out)
+    return Verdict(True, f"held-out AUC {format_score(area)}", evaluation, train, held_out)
 
 
 class Fitted:
@@ -187,7 +193,7 @@ def _scored(
         low = min(quantile(ordered, BAND[0]), scores[index])
         high = max(quantile(ordered, BAND[1]), scores[index])
         parts = [(part, name) for part, name in fitted.contributions(rows[index])[:3] if part > 0]
-        why = tuple(f"{name.replace('_', ' ')} adds {part:+.2f} to the log odds" for part, name in parts)
+        why = tuple(f"{name.replace('_', ' ')} adds {format_score(part)} to the log odds" for part, name in parts)
         share = top[index] / len(samples) if samples else 0.0
         found.append(rounded(record["path"], scores[index], (low, high), share, why))
     return sorted(found, key=lambda file: (-file.score, file.path))
@@ -197,12 +203,14 @@ def _shortage(train: Stretch, held_out: Stretch) -> str:
     """Return the reason why the data are insufficient for learning, or ""."""
     fixed, checked = sum(train.labels), sum(held_out.labels)
     if len(train.paths) < LEAST_FILES:
-        return f"only {len(train.paths)} code files existed at the first cut, {LEAST_FILES} are needed"
+        existed = f"only {count_noun(len(train.paths), 'code file')} existed" if train.paths else "no code file existed"
+        return f"{existed} at the first cut, {LEAST_FILES} are needed"
     if min(fixed, len(train.labels) - fixed) < LEAST_EACH_WAY:
         return (
-            f"{fixed} of {len(train.labels)} files were fixed between the cuts; {LEAST_EACH_WAY} fixed and "
-            f"{LEAST_EACH_WAY} unfixed ones are needed"
+            f"{fixed} of {count_noun(len(train.labels), 'file')} were fixed between the cuts; {LEAST_EACH_WAY} fixed "
+            f"and {LEAST_EACH_WAY} unfixed ones are needed"
         )
     if min(checked, len(held_out.labels) - checked) < LEAST_HELD_OUT:
-        return f"{checked} of {len(held_out.labels)} files were fixed after the second cut, {LEAST_HELD_OUT} are needed"
+        held = count_noun(len(held_out.labels), "file")
+        return f"{checked} of {held} were fixed after the second cut, {LEAST_HELD_OUT} are needed"
     return ""

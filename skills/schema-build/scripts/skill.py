@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fireswarm import SkillRequest, SkillResult, TraceMap, pipelines
+from fireswarm import (
+    SkillRequest,
+    SkillResult,
+    TraceMap,
+    count_noun,
+    pipelines,
+)
 
 JSON_TYPES = {"options": "string"}
 """Names of parameter types in JSON Schema, where they differ."""
@@ -26,7 +32,9 @@ def run(request: SkillRequest) -> SkillResult:
     inputs = {operation.key: _input_schema(schema, operation) for operation in schema.operations}
     carried.write_json("node_schema.json", schema.model_dump(mode="json") | {"inputs": inputs})
     assumed = sum(entry.kind == "ASSUMPTION" for entry in trace.fields.values())
-    told = f"{len(schema.operations)} operations; {assumed} of {len(trace.fields)} fields are assumptions"
+    fields = count_noun(len(trace.fields), "field")
+    assumptions = f"{assumed:,} of {fields} assumed" if assumed else f"no assumption in {fields}"
+    told = f"{count_noun(len(schema.operations), 'operation')}; {assumptions}"
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=1.0)
 
 

@@ -15,6 +15,8 @@ from fireswarm import (
     SkillRequest,
     SkillResult,
     SkillState,
+    count_noun,
+    format_counts,
     install_command,
     pipelines,
     truncate,
@@ -35,7 +37,9 @@ def run(request: SkillRequest) -> SkillResult:
         content = request.advice[-1].content
         carried.write_json("inferred_schema.json", content["inferred"])
         carried.write_json("trace_map.json", content["trace"])
-        told = f"{len(content['inferred']['operations'])} operations, by advice of {request.advice[-1].by}"
+        told = (
+            f"{count_noun(len(content['inferred']['operations']), 'operation')}, by advice of {request.advice[-1].by}"
+        )
         return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.7)
     try:
         reading = _read(
@@ -58,7 +62,8 @@ def run(request: SkillRequest) -> SkillResult:
     carried.write_json("inferred_schema.json", schema.model_dump(mode="json"))
     carried.write_json("trace_map.json", trace.model_dump(mode="json"))
     unknown = [operation.key for operation in schema.operations if not operation.path]
-    told = f"{len(schema.operations)} operations, {len(schema.parameters)} parameters, read by code"
+    counts = format_counts([(len(schema.operations), "operation"), (len(schema.parameters), "parameter")])
+    told = f"{counts}, read by code"
     notes = (f"no method and path found for {', '.join(unknown)}",) if unknown else ()
     return SkillResult(summary=told, artifacts=carried.artifacts(), insights=notes, confidence=0.9)
 

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm import Artifact, SkillRequest, read_regular_file
+from fireswarm import (
+    Artifact,
+    SkillRequest,
+    format_score,
+    read_regular_file,
+)
 
 MAX_READ_BYTES = 20_000_000
 MAX_SENTENCE_CHARS = 600
@@ -76,7 +81,7 @@ def gather(request: SkillRequest) -> list[Sentence]:
     for signal in sorted(signals, key=lambda signal: (-signal.strength, signal.name, signal.subject))[:60]:
         about = f" on {signal.subject}" if signal.subject else ""
         note = f": {signal.note}" if signal.note else ""
-        found.append((f"Signal {signal.name} ({signal.strength:.2f}){about}{note}.", "signal", ""))
+        found.append((f"Signal {signal.name} ({format_score(signal.strength)}){about}{note}.", "signal", ""))
     seen: dict[str, Sentence] = {}
     for text, kind, source in found:
         clean = " ".join(text.split())

@@ -6,7 +6,15 @@ import json
 from collections import Counter
 from typing import Any
 
-from fireswarm import MAX_DETAIL_CHARS, Artifact, SkillRequest, SkillResult, count_noun, truncate
+from fireswarm import (
+    MAX_DETAIL_CHARS,
+    Artifact,
+    SkillRequest,
+    SkillResult,
+    count_noun,
+    format_counts,
+    truncate,
+)
 
 from .learning import Change, asked, compare, known_before, learn
 from .material import Sentence, all_artifacts, gather
@@ -34,8 +42,8 @@ def run(request: SkillRequest) -> SkillResult:
     head = _head(request, artifacts, changes)[:room]
     sentences = summarise(gather(request), asked(request), room - len(head) - 20)
     text = (head + _body(sentences))[:room]
-    counts = f"{verdicts['new']} new, {verdicts['changed']} changed, {verdicts['confirmed']} confirmed facts"
-    summary = f"Compacted {count_noun(len(artifacts), 'artifact')} into {len(text)} characters; {counts}."
+    counts = format_counts((verdicts[name], f"{name} fact") for name in ("new", "changed", "confirmed")) or "no facts"
+    summary = f"Compacted {count_noun(len(artifacts), 'artifact')} into {count_noun(len(text), 'character')}; {counts}."
     artifact = Artifact(type="session_summary", name="session summary", summary=summary, value=text, mime="text/plain")
     return SkillResult(
         summary=summary,

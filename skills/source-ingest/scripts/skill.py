@@ -5,7 +5,13 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from fireswarm import SkillRequest, SkillResult, pipelines, read_regular_file
+from fireswarm import (
+    SkillRequest,
+    SkillResult,
+    count_noun,
+    pipelines,
+    read_regular_file,
+)
 
 MAX_BYTES = 1_000_000
 """node-normalize accepts no larger source."""
@@ -34,5 +40,6 @@ def run(request: SkillRequest) -> SkillResult:
         lines += len(text.splitlines())
     carried.write_json("source_manifest.json", {"files": source["files"], "lines": lines})
     return SkillResult(
-        summary=f"{len(source['files'])} file(s), {lines} lines in the bundle", artifacts=carried.artifacts()
+        summary=f"{count_noun(len(source['files']), 'file')}, {count_noun(lines, 'line')} in the bundle",
+        artifacts=carried.artifacts(),
     )

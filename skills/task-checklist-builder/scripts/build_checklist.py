@@ -130,7 +130,8 @@ def as_markdown(found: Checklist, title: str = "Checklist") -> str:
     """Return the checklist as Markdown with check boxes."""
     still, files = len(found.tasks) - len(found.of("done")), len({task.path for task in found.tasks})
     urgent = len(found.of("urgent"))
-    lines = [f"# {title}", "", f"{still:,} open, {urgent:,} of them urgent, in {count_noun(files, 'file')}", ""]
+    extent = f"{still:,} open{of_them_urgent(urgent)}, in {count_noun(files, 'file')}" if still else "Nothing is open."
+    lines = [f"# {title}", "", extent, ""]
     for urgency in URGENCIES:
         tasks = found.of(urgency)
         if not tasks:
@@ -146,6 +147,11 @@ def as_markdown(found: Checklist, title: str = "Checklist") -> str:
         lines += [f"Not listed: {count_noun(found.beyond, 'further task')}.", ""]
     lines += found.left_out.section()
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def of_them_urgent(urgent: int) -> str:
+    """Return the number of urgent tasks for a sentence, or ""."""
+    return f", {urgent:,} of them urgent" if urgent else ""
 
 
 def as_json(found: Checklist) -> dict[str, Any]:

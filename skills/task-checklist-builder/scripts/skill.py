@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from fireswarm import Artifact, Question, SkillRequest, SkillResult, SkillState, count_noun
 
-from .build_checklist import as_json, as_markdown, build
+from .build_checklist import as_json, as_markdown, build, of_them_urgent
 
 _SHOWN = 30
 
@@ -28,7 +28,9 @@ def run(request: SkillRequest) -> SkillResult:
     still = sum(counts.values()) - counts["done"]
     having = len({task.path for task in found.tasks if task.urgency != "done"})
     where = f"{having:,} of {count_noun(found.read, 'file')} of {place.name}"
-    summary = f"{count_noun(still, 'open task')}, {counts['urgent']} of them urgent, in {where}."
+    summary = f"{count_noun(still, 'open task')}{of_them_urgent(counts['urgent'])}, in {where}."
+    if not still:
+        summary = f"Nothing is open in {count_noun(found.read, 'file')} of {place.name}."
     if found.beyond:
         summary += f" Not listed: {count_noun(found.beyond, 'further task')}."
     summary += found.left_out.sentence()
@@ -47,7 +49,9 @@ def run(request: SkillRequest) -> SkillResult:
     )
     owners = sorted({task.owner for task in found.tasks if task.owner})
     dates = sorted(task.due for task in found.tasks if task.due)
-    insights = [f"Urgent: {counts['urgent']} of {still}."] if still else ["Nothing is open."]
+    insights = [] if still else ["Nothing is open."]
+    if counts["urgent"]:
+        insights.append(f"Urgent: {counts['urgent']:,} of {still:,}.")
     if owners:
         insights.append(f"Named: {', '.join(owners[:20])}.")
     if dates:

@@ -6,7 +6,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fireswarm import AdviceKind, AdviceRequest, CodeAdvice, SkillRequest, SkillResult, SkillState, pipelines
+from fireswarm import (
+    AdviceKind,
+    AdviceRequest,
+    CodeAdvice,
+    SkillRequest,
+    SkillResult,
+    SkillState,
+    count_noun,
+    pipelines,
+)
 
 REFERENCES = Path(__file__).parents[1] / "references"
 
@@ -35,7 +44,8 @@ def run(request: SkillRequest) -> SkillResult:
         drafts = CodeAdvice.model_validate(advice.content).files
         carried.write_project({draft.path: draft.content for draft in drafts})
     pipelines.write_diff(carried)
-    told = f"tests for {len(schema.operations)} operations, {len(schema.operations) - len(unclear)} by template"
+    operations = count_noun(len(schema.operations), "operation")
+    told = f"tests for {operations}, {len(schema.operations) - len(unclear):,} by template"
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.6 if unclear else 0.9)
 
 

@@ -13,6 +13,9 @@ from .kinds import is_code, is_prose
 from .terms import weigh_terms
 from .testmap import map_tests
 
+UNKNOWN_TEXT = "Text of unknown type"
+"""Name in place of a language for a text whose name has no known ending."""
+
 MOST_LISTED = 50
 """Maximum entries in a list of findings (duplicates, broken links); the counts are complete."""
 
@@ -34,7 +37,10 @@ def assemble(folder: dict[str, Any], records: list[Record], history: History | N
     return {
         "folder": folder,
         "totals": _totals(records, tested, broken, duplicates),
-        "languages": _grouped(records, lambda record: record["language"]),
+        "languages": _grouped(
+            [r for r in records if "lines" in r and r["bytes"]], lambda record: record["language"] or UNKNOWN_TEXT
+        ),
+        "binaries": _grouped([r for r in records if "format" in r], lambda record: record["format"]),
         "types": _grouped(records, lambda record: record["mime"]),
         "files": records,
         "tests": tested,
@@ -58,6 +64,7 @@ def _totals(
         "bytes": sum(record["bytes"] for record in records),
         "lines": sum(record.get("lines", 0) for record in records),
         "text_files": sum(record["kind"] == "text" for record in records),
+        "empty_files": sum(not record["bytes"] for record in records),
         "binary_files": sum(record["kind"] == "binary" for record in records),
         "documents": sum(is_prose(record["language"]) for record in records),
         "source_files": len(sources),
@@ -77,15 +84,16 @@ def _totals(
 
 
 def _grouped(records: list[Record], key: Callable[[Record], str]) -> list[dict[str, Any]]:
-    """Files, lines and bytes by *key*, largest first."""
-    groups: dict[str, list[int]] = {}
+    """Files and bytes by *key*, and lines if there is text, largest first."""
+    groups: dict[str, list[Record]] = {}
     for record in records:
-        group = groups.setdefault(key(record) or "other", [0, 0, 0])
-        group[0] += 1
-        group[1] += record.get("lines", 0)
-        group[2] += record["bytes"]
-    ranked = sorted(groups.items(), key=lambda pair: (-pair[1][1], -pair[1][2], pair[0]))
-    return [{"name": name, "files": files, "lines": lines, "bytes": size} for name, (files, lines, size) in ranked]
+        groups.setdefault(key(record), []).append(record)
+    found = [
+        {"name": name, "files": len(group), "bytes": sum(record["bytes"] for record in group)}
+        | ({"lines": sum(record.get("lines", 0) for record in group)} if any("lines" in r for r in group) else {})
+        for name, group in groups.items()
+    ]
+    return sorted(found, key=lambda entry: (-entry.get("lines", 0), -entry["bytes"], entry["name"]))
 
 
 def _duplicates(records: list[Record]) -> list[dict[str, Any]]:

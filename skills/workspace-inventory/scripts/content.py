@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fireswarm import is_secret_file, without_secrets
+from fireswarm import binary_kind, is_secret_file, without_secrets
 
 from .code import measure_code
 from .kinds import is_code, is_prose, language_of, mime_of
@@ -25,7 +25,6 @@ MAX_HASH_BYTES = 256_000_000
 
 MAX_MARKERS, MAX_HEADINGS, MAX_LINKS, MAX_TERMS = 50, 60, 200, 30
 _LONGEST_LINE = 2_000
-_SNIFFED_BYTES = 8_192
 
 _MARKER = re.compile(
     r"(?:^\s*+|[#/*;%!-]\s*+|(?=(?:TODO|FIXME|XXX|HACK)[:(]))\b(TODO|FIXME|XXX|HACK)\b[:\s-]*+(.{0,160})"
@@ -72,7 +71,8 @@ def _describe(root: Path, path: str) -> Record:
         mime = mime_of(path, binary=False)
         return {"path": path, "bytes": size, "mime": mime, "language": language, "kind": "sensitive"}
     head, size, digest = _read(file)
-    binary = _is_binary(head)
+    kind = binary_kind(file.name, head)
+    binary = kind is not None
     record: Record = {
         "path": path,
         "bytes": size,
@@ -81,9 +81,7 @@ def _describe(root: Path, path: str) -> Record:
         "kind": "binary" if binary else "text",
         "sha256": digest,
     }
-    if not binary:
-        record |= _describe_text(root, path, head, size)
-    return record
+    return record | ({"format": kind} if binary else _describe_text(root, path, head, size))
 
 
 def _read(file: Path) -> tuple[bytes, int, str | None]:
@@ -103,12 +101,6 @@ def _read(file: Path) -> tuple[bytes, int, str | None]:
         if size > MAX_HASH_BYTES:
             return head, file.stat().st_size, None
     return head, size, hasher.hexdigest()
-
-
-def _is_binary(head: bytes) -> bool:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return False
-    return b"\0" in head[:_SNIFFED_BYTES]
 
 
 def _decode(head: bytes) -> tuple[str, str]:

@@ -6,7 +6,9 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from fireswarm import Fact, Signal
+from fireswarm import Fact, Signal, count_noun, format_size
+
+from .assemble import UNKNOWN_TEXT
 
 SUBJECTS_A_SIGNAL = 10
 """Maximum number of signals of one name: the strongest are raised; the totals count all."""
@@ -15,10 +17,8 @@ LONG_FILE_LINES = 400
 LARGE_FILE_BYTES = 1_000_000
 COMPLEX_FUNCTION = 10
 
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+LEAST_DENSITY_LINES = 100
+"""Minimum lines of a density of markers: a marker in three lines is no density of 333 per 1,000."""
 
 
 def signals_of(inventory: dict[str, Any]) -> tuple[Signal, ...]:
@@ -48,7 +48,7 @@ def _broken_links(inventory: dict[str, Any]) -> list[Signal]:
         if broken:
             first = f"line {broken[0]['line']}: {broken[0]['target']}"
             found.append(
-                _signal("broken_link", 1 - 0.5 ** len(broken), record["path"], f"{len(broken)} broken, {first}")
+                _signal("broken_link", 1 - 0.5 ** len(broken), record["path"], f"{len(broken):,} broken, {first}")
             )
     return found
 
@@ -58,10 +58,10 @@ def _large_files(inventory: dict[str, Any]) -> list[Signal]:
     for record in inventory["files"]:
         lines = record.get("lines", 0)
         if "complexity" in record and lines > LONG_FILE_LINES:
-            found.append(_signal("large_file", 1 - LONG_FILE_LINES / lines, record["path"], f"{lines} lines"))
+            found.append(_signal("large_file", 1 - LONG_FILE_LINES / lines, record["path"], count_noun(lines, "line")))
         elif record["bytes"] > LARGE_FILE_BYTES:
             size = record["bytes"]
-            found.append(_signal("large_file", 1 - LARGE_FILE_BYTES / size, record["path"], f"{size} bytes"))
+            found.append(_signal("large_file", 1 - LARGE_FILE_BYTES / size, record["path"], format_size(size)))
     return found
 
 
@@ -90,13 +90,14 @@ def _duplicates(inventory: dict[str, Any]) -> list[Signal]:
 
 def _folder_signals(totals: dict[str, Any], name: str) -> list[Signal]:
     found: list[Signal] = []
-    if totals["markers"] and totals["lines"]:
+    if totals["markers"] and totals["lines"] >= LEAST_DENSITY_LINES:
         density = 1000 * totals["markers"] / totals["lines"]
-        note = f"{counted(totals['markers'], 'marker')} in {counted(totals['lines'], 'line')}"
+        note = f"{count_noun(totals['markers'], 'marker')} in {count_noun(totals['lines'], 'line')}"
         found.append(_signal("todo_density", density / 10, name, note))
     if totals["untested_lines"]:
         share = totals["untested_lines"] / totals["source_lines"]
-        note = f"{totals['untested_lines']} of {totals['source_lines']} source lines are reached by no test"
+        sources, untested = count_noun(totals["source_lines"], "source line"), totals["untested_lines"]
+        note = f"No test reaches {sources if untested == totals['source_lines'] else f'{untested:,} of {sources}'}"
         found.append(_signal("no_tests", share, name, note))
     return found
 
@@ -118,14 +119,16 @@ def facts_of(inventory: dict[str, Any], task_id: str, now: datetime) -> tuple[Fa
         "largest_files": [record["path"] for record in largest_files(inventory, 3)],
         "top_keywords": [entry["term"] for entry in inventory["keywords"][:8]],
     }
-    if folder["listed_by"] == "name":
-        values = {name: values[name] for name in ("bytes", "lines")}
+    if not totals["files"]:
+        values = {"files": 0}
+    elif folder["listed_by"] == "name":
+        values = {name: values[name] for name in ("bytes", "lines") if totals["text_files"] or name == "bytes"}
     elif totals["source_lines"]:
         values["untested_share"] = round(totals["untested_lines"] / totals["source_lines"], 3)
     if history is not None:
         values |= {"git_head": history["head"], "commits": history["commits_read"]}
     shared = ["folder", "inventory", folder["bucket"], folder["name"].lower()]
-    shared += [entry["name"].lower() for entry in inventory["languages"][:3] if entry["name"] != "other"]
+    shared += [entry["name"].lower() for entry in inventory["languages"][:3] if entry["name"] != UNKNOWN_TEXT]
     shared += [entry["term"] for entry in inventory["keywords"][:5]]
     return tuple(
         Fact(

@@ -7,16 +7,18 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from fireswarm import count_noun
+
 from .gitcli import git_output
 
-OWN_FOLDER = ".fireswarm"
-"""The swarm's data folder: its files change during an inventory, so that every inventory would differ."""
-
-EXCLUDED_FOLDERS = frozenset({
-    ".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".pytest_cache",
-    ".ruff_cache", ".hypothesis", ".tox", ".nox", ".idea", ".eggs", ".cache", ".tools", OWN_FOLDER, "site-packages",
+SILENT_FOLDERS = frozenset({
+    ".git", ".hg", ".svn", ".fireswarm", ".cache", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis",
+    "__pycache__", ".tox", ".nox", ".idea", ".eggs",
 })  # fmt: skip
-"""Folders that are never listed: version control, virtual environments, caches, installed tools and packages."""
+"""Folders that are neither listed nor reported: version control, caches, and the swarm's own state."""
+
+EXCLUDED_FOLDERS = frozenset({".venv", "venv", "node_modules", ".tools", "site-packages", *SILENT_FOLDERS})
+"""Folders that are never listed: those above, and virtual environments, installed tools and packages."""
 
 
 @dataclass
@@ -66,9 +68,7 @@ def _from_git(root: Path) -> Listing | None:
         folder = _excluded_folder(PurePosixPath(name))
         if folder is None:
             _take(root, name, listing)
-        elif folder.name == OWN_FOLDER:
-            listing.leave_out("own_data")
-        else:
+        elif folder.name not in SILENT_FOLDERS:
             excluded.add(folder)
     listing.leave_out("excluded_folder", len(excluded))
     return listing if listing.paths else None
@@ -90,12 +90,14 @@ def _from_walk(root: Path, max_files: int) -> Listing:
         linked = [name for name in subfolders if (here / name).is_symlink()]
         excluded = [name for name in subfolders if name in EXCLUDED_FOLDERS and name not in linked]
         listing.leave_out("symlink", len(linked))
-        listing.leave_out("excluded_folder", len(excluded))
+        listing.leave_out("excluded_folder", sum(name not in SILENT_FOLDERS for name in excluded))
         subfolders[:] = sorted(set(subfolders) - set(linked) - set(excluded))
         for name in sorted(names):
             _take(root, (here / name).relative_to(root).as_posix(), listing)
         if len(listing.paths) > 4 * max_files:
-            listing.notes.append(f"stopped walking after {len(listing.paths)} files; raise max_files to see more")
+            listing.notes.append(
+                f"stopped walking after {count_noun(len(listing.paths), 'file')}; raise max_files to see more"
+            )
             break
     return listing
 

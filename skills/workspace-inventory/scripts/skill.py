@@ -18,17 +18,31 @@ from fireswarm import (
     SkillResult,
     SkillState,
     count_noun,
+    format_counts,
+    format_extent,
+    format_size,
     read_artifact_object,
 )
 
 from .assemble import assemble
 from .content import Record, read_record
-from .findings import counted, facts_of, largest_files, signals_of
+from .findings import facts_of, largest_files, signals_of
 from .gitlog import read_history
 from .listing import Listing, in_shard, list_files
 
 SHARD_FILES = 400
 """Default number of files per task: about four seconds of work for code (measured: 3.3 to 5.8 s a shard)."""
+
+LEFT_OUT = {
+    "excluded_folder": "excluded folder", "listed_but_missing": "listed but missing file",
+    "over_max_files": "file beyond the limit", "special_file": "special file", "submodule": "submodule",
+    "symlink": "symbolic link", "undecodable_name": "undecodable name", "unreadable": "unreadable file",
+    "unreadable_folder": "unreadable folder", "vanished": "vanished file",
+}  # fmt: skip
+"""Nouns for what a listing leaves out, by reason."""
+
+SHOWN_KINDS = 6
+"""Maximum kinds of binary files in the summary."""
 
 MOST_SHARDS = 16
 MAX_FILES = 20_000
@@ -42,6 +56,11 @@ class Limits:
     shard_files: int
     max_files: int
     max_commits: int
+
+
+LISTED_BY = {"git": "git", "walk": "a walk through the folders"}
+
+FOLDER_KEYS = ("name", "path", "bucket", "listed_by", "left_out", "left_out_text")
 
 
 class Refused(Exception):
@@ -127,12 +146,12 @@ def _share_out(request: SkillRequest, root: Path, listing: Listing, limits: Limi
             skill="workspace-inventory",
             objective=f"Inventory part {index + 1} of {count} of the folder {root.name}.",
             context={**context, "path": str(root), "shard": {"index": index, "count": count}},
-            handoff_reason=f"{len(listing.paths)} files are more than one task reads",
+            handoff_reason=f"{count_noun(len(listing.paths), 'file')} are more than one task reads",
             expected_outcome="an inventory_shard artifact",
         )
         for index in range(count)
     )
-    summary = f"{len(listing.paths)} files in {root.name}: distributed to {count} tasks."
+    summary = f"{count_noun(len(listing.paths), 'file')} in {root.name}: distributed to {count_noun(count, 'task')}."
     return SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks)
 
 
@@ -188,6 +207,7 @@ def _finish(request: SkillRequest, place: Path, listing: Listing, limits: Limits
         "bucket": bucket_of(place),
         "listed_by": listing.method,
         "left_out": dict(sorted(listing.left_out.items())),
+        "left_out_text": format_counts((count, LEFT_OUT[reason]) for reason, count in sorted(listing.left_out.items())),
         "notes": listing.notes,
         "as_of": request.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
@@ -210,27 +230,43 @@ def _finish(request: SkillRequest, place: Path, listing: Listing, limits: Limits
 
 
 def summary_of(inventory: dict[str, Any]) -> str:
-    """Return one line: the size of a single file, or the totals of a folder."""
-    name, totals = inventory["folder"]["name"], inventory["totals"]
-    if inventory["folder"]["listed_by"] == "name":
-        return f"{name}: {counted(totals['bytes'], 'byte')}, {counted(totals['lines'], 'line')}."
-    return (
-        f"{name}: {counted(totals['files'], 'file')}, {counted(totals['lines'], 'line')}, {totals['source_files']} "
-        f"source and {totals['test_files']} test, {counted(totals['markers'], 'open marker')}, "
-        f"{counted(totals['broken_links'], 'broken link')}."
-    )
+    """Return one line: kind and size of a single file, or the totals of a folder above zero."""
+    name, totals, folder = inventory["folder"]["name"], inventory["totals"], inventory["folder"]
+    if not totals["files"]:
+        left = f" Left out: {folder['left_out_text']}." if folder["left_out_text"] else ""
+        return f"{name} has no files: there is nothing to report on.{left}"
+    kinds = _kinds(inventory["binaries"])
+    if folder["listed_by"] == "name":
+        kind = inventory["binaries"][0]["name"] if inventory["binaries"] else count_noun(totals["lines"], "line")
+        return f"{name}: {kind}, {format_size(totals['bytes'])}."
+    figures = format_counts([
+        (totals["files"], "file"), (totals["lines"], "line"), (totals["source_files"], "source file"),
+        (totals["test_files"], "test file"), (totals["markers"], "open marker"),
+        (totals["broken_links"], "broken link"),
+    ])  # fmt: skip
+    return f"{name}: {figures}, {format_size(totals['bytes'])}." + (f" Not text: {kinds}." if kinds else "")
+
+
+def _kinds(binaries: list[dict[str, Any]]) -> str:
+    """Return the kinds of binary files with their counts, the most frequent first."""
+    ranked = sorted(binaries, key=lambda entry: (-entry["files"], entry["name"]))
+    shown = [f"{entry['name']} ({entry['files']:,})" for entry in ranked[:SHOWN_KINDS]]
+    more = len(ranked) - len(shown)
+    return ", ".join([*shown, *([f"and {count_noun(more, 'other kind')}"] if more else [])])
 
 
 def digest_of(inventory: dict[str, Any]) -> dict[str, Any]:
     """Return the small part of an inventory that is stored in documents; the file has the rest."""
     history = inventory["history"]
     return {
-        "folder": {key: inventory["folder"][key] for key in ("name", "path", "bucket", "listed_by", "left_out")},
+        "folder": {key: inventory["folder"][key] for key in FOLDER_KEYS},
         "totals": inventory["totals"],
         "languages": inventory["languages"][:10],
+        "binaries": inventory["binaries"][:10],
         "keywords": [entry["term"] for entry in inventory["keywords"][:15]],
         "largest_files": [
-            {key: record.get(key) for key in ("path", "bytes", "lines")} for record in largest_files(inventory, 10)
+            {key: record[key] for key in ("path", "bytes", "lines", "format") if key in record}
+            for record in largest_files(inventory, 10)
         ],
         "git": None if history is None else {key: history[key] for key in ("head", "branch", "commits_read")},
         "facts": inventory["facts"],
@@ -240,24 +276,35 @@ def digest_of(inventory: dict[str, Any]) -> dict[str, Any]:
 def insights_of(inventory: dict[str, Any]) -> tuple[str, ...]:
     """Return insights: main language, history, files left out."""
     folder, history = inventory["folder"], inventory["history"]
-    found = [f"Files were listed by {folder['listed_by']}."]
-    if inventory["languages"]:
-        first = inventory["languages"][0]
-        found.append(f"Most lines are {first['name']}: {first['lines']} in {first['files']} files.")
+    found: list[str] = []
+    if inventory["totals"]["files"] and folder["listed_by"] != "name":
+        found += [f"Files were listed by {LISTED_BY[folder['listed_by']]}.", *_languages(inventory)]
     if inventory["keywords"]:
-        found.append("It is about: " + ", ".join(entry["term"] for entry in inventory["keywords"][:8]) + ".")
-    if history is None:
-        found.append("No git history: churn, age and authors are unknown.")
-    else:
+        found.append("Frequent words: " + ", ".join(entry["term"] for entry in inventory["keywords"][:8]) + ".")
+    if history is not None:
         more = ", older ones were not read" if history["truncated"] or history["shallow"] else ""
+        fixes = f"; {history['fix_commits']:,} read like fixes" if history["fix_commits"] else ""
         found.append(
-            f"History: {history['commits_read']} commits by {history['authors']} authors{more}; "
-            f"{history['fix_commits']} read like fixes."
+            f"History: {count_noun(history['commits_read'], 'commit')} by {count_noun(history['authors'], 'author')}"
+            f"{more}{fixes}."
         )
-    if folder["left_out"]:
-        left = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in folder["left_out"].items())
-        found.append(f"Left out: {left}.")
+    elif found:
+        found.append("No git history: churn, age and authors are unknown.")
+    if folder["left_out_text"]:
+        found.append(f"Left out: {folder['left_out_text']}.")
     return (*found, *(f"Note: {note}." for note in folder["notes"]))
+
+
+def _languages(inventory: dict[str, Any]) -> list[str]:
+    """Return a sentence about the language with the most lines, if there are lines."""
+    languages, lines = inventory["languages"], inventory["totals"]["lines"]
+    if not lines:
+        return []
+    first = languages[0]
+    where = f"{format_extent(first['lines'], lines)} in {count_noun(first['files'], 'file')}"
+    if 2 * first["lines"] <= lines:
+        return [f"The language with the most lines is {first['name']}: {where}."]
+    return [f"{'All' if first['lines'] == lines else 'Most'} lines are {first['name']}: {where}."]
 
 
 def actions_of(inventory: dict[str, Any]) -> tuple[str, ...]:
@@ -266,11 +313,14 @@ def actions_of(inventory: dict[str, Any]) -> tuple[str, ...]:
     found: list[str] = []
     if totals["broken_links"]:
         first = inventory["broken_links"][0]
-        found.append(f"Repair {totals['broken_links']} broken links, first {first['path']} line {first['line']}.")
+        found.append(
+            f"Repair {count_noun(totals['broken_links'], 'broken link')}, first {first['path']} line {first['line']}."
+        )
     if totals["source_files"] and not totals["test_files"]:
         found.append("Add a first test: no test file was found.")
     if totals["duplicate_groups"]:
-        found.append(f"Look at {totals['duplicate_groups']} groups of identical files.")
+        groups = count_noun(totals["duplicate_groups"], "group")
+        found.append(f"Look at {groups} of identical files.")
     return tuple(found)
 
 

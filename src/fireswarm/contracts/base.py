@@ -168,8 +168,14 @@ def explain_validation(error: ValidationError) -> str:
 
 
 def count_noun(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 task``, ``2 tasks``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    """Return a number with its noun: ``1 task``, ``2 tasks``, ``3 entries``."""
+    return f"{number:,} {noun if number == 1 else _plural(noun)}"
+
+
+def _plural(noun: str) -> str:
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
 
 
 def command_line(*words: str | Path) -> str:

@@ -15,12 +15,12 @@ from urllib.parse import unquote, urlsplit
 from fireswarm.contracts.regular_file import read_regular_file
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.redaction.redactor import Redactor
+from fireswarm.skills.file_kinds import binary_kind
 from fireswarm.skills.file_walk import top_of_repository, walk_folders
 
 MAX_FILE_BYTES = 2_000_000
 MAX_FILES = 20_000
 MAX_OBJECT_BYTES = 100_000_000
-SNIFFED_BYTES = 8_192
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "dist", "build", "site-packages"})
 
 _SECRET_NAME = re.compile(
@@ -127,7 +127,7 @@ def read_text(file: Path, name: str, left_out: LeftOut) -> str | None:
     except OSError as error:
         left_out.note(_reason(error), name)
         return None
-    if b"\0" in content[:SNIFFED_BYTES]:
+    if binary_kind(name, content) is not None:
         left_out.note("binary", name)
         return None
     return without_secrets(content.decode("utf-8-sig", "replace"))

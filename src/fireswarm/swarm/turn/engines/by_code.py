@@ -16,7 +16,7 @@ from fireswarm.skills.packs.content_hash import content_hash
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.parts import InlineSkill
 from fireswarm.swarm.turn.engines.permission import waiting_for_approval
-from fireswarm.swarm.turn.engines.unnamed import can_answer, without_answer
+from fireswarm.swarm.turn.engines.unnamed import reason_not_answered, with_note
 from fireswarm.swarm.turn.outcome import SkillReportedFailure
 from fireswarm.swarm.turn.outputs import publish_artifacts
 from fireswarm.swarm.turn.state import Turn
@@ -37,11 +37,19 @@ class InlineEngine:
     because: str = "a skill of the engine"
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the skill as one journaled step. Returns the questions if a person has to approve a function first."""
+        """Run the skill as one journaled step. Returns the questions if a person has to approve a function first.
+
+        Raises SkillReportedFailure for an objective of which a part needs a model.
+        """
         listed = turn.swarm.catalog.skills.get(self.name)
         if listed is not None and (asked := _approval_question(turn, listed)) is not None:
             return asked
-        return await run_step(turn, self.name, self.skill, idempotent=listed is None or listed.idempotent)
+        note = await _note_of(turn, listed) if listed is not None else ""
+
+        async def execute(request: SkillRequest) -> SkillResult:
+            return with_note(await self.skill(request), note)
+
+        return await run_step(turn, self.name, execute, idempotent=listed is None or listed.idempotent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +64,18 @@ class CodeEngine:
 
         Raises SkillReportedFailure for an objective that needs a model.
         """
-        answers = await anyio.to_thread.run_sync(can_answer, turn.task, self.skill)
+        note = await _note_of(turn, self.skill)
 
         async def execute(request: SkillRequest) -> SkillResult:
-            result = await run_in_process(turn, self.skill, request)
-            return result if answers else without_answer(result)
+            return with_note(await run_in_process(turn, self.skill, request), note)
 
         return await run_journaled(turn, self.skill, execute, because=self.because)
+
+
+async def _note_of(turn: Turn, skill: Skill) -> str:
+    """Return the note for a result that does not answer all of the objective, or ""."""
+    alone = len(turn.card.skills) == 1
+    return await anyio.to_thread.run_sync(lambda: reason_not_answered(turn.task, skill, alone=alone))
 
 
 async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult:
