@@ -49,6 +49,14 @@ ADDRESSES = ("base_url", "project")
 VARIABLE = "FIRESWARM_TRUST_SETTINGS"
 """Environment variable that trusts every settings file, for images with only the operator's files."""
 
+YES = frozenset({"all", "1", "true", "yes", "on"})
+"""Values of the variable that trust; any other, such as ``0`` or ``no``, does not."""
+
+
+def trusts_all() -> bool:
+    """Return True if the environment trusts every settings file."""
+    return os.environ.get(VARIABLE, "").strip().lower() in YES
+
 
 @dataclass(frozen=True, slots=True)
 class TrustedFiles:
@@ -132,7 +140,7 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
 def untrusted_keys(file: Path, digest: str, values: Mapping[str, Any], home: Path) -> list[str]:
     """Return the guarded keys of a folder's own *file*, or [] if the user trusts its content."""
     keys = guarded_keys(values)
-    return [] if not keys or os.environ.get(VARIABLE) or TrustedFiles(home).has(file, digest) else keys
+    return [] if not keys or trusts_all() or TrustedFiles(home).has(file, digest) else keys
 
 
 def _is_remote(uri: str) -> bool:

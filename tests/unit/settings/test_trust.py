@@ -240,3 +240,25 @@ def test_trusted_file_is_read_once_so_that_it_cannot_change_in_between(
     finally:
         loaded.set()
         writer.join()
+
+
+@pytest.mark.parametrize(
+    ("value", "trusts"),
+    [
+        ("all", True),
+        ("1", True),
+        (" True ", True),
+        ("0", False),
+        ("no", False),
+        ("false", False),
+        ("off", False),
+        ("", False),
+    ],
+)
+def test_the_variable_trusts_only_if_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, trusts: bool
+) -> None:
+    (tmp_path / "swarm.yaml").write_text(HOSTILE["base_url"][0])
+    monkeypatch.setenv(VARIABLE, value)
+    with contextlib.nullcontext() if trusts else pytest.raises(ConfigError):
+        load_settings(tmp_path)

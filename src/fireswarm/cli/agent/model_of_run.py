@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from fireswarm.errors import ConfigError
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.run_folders import make_runs_folder
-from fireswarm.settings.trust import VARIABLE, TrustedFiles, digest_of, guarded_keys
+from fireswarm.settings.trust import TrustedFiles, digest_of, guarded_keys, trusts_all
 
 MODEL_FILE = "model.json"
 FIELDS = ("provider", "name", "script")
@@ -87,7 +86,7 @@ def _read(file: Path) -> tuple[dict[str, str], str]:
 
 def _is_trusted(file: Path, digest: str, kept: dict[str, str], load: Callable[[dict[str, Any]], AgentSettings]) -> bool:
     """Return True if the person chose the model by an option, or in settings that have not changed."""
-    if os.environ.get(VARIABLE) or TrustedFiles(home_folder()).has(file, digest):
+    if trusts_all() or TrustedFiles(home_folder()).has(file, digest):
         return True
     try:
         model = load({}).model
