@@ -17,6 +17,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+OWN_MODULE = (sys.executable, "-P", "-m")
+"""Words that run a module of ours: not one of the same name in the current folder, which may be a stranger's."""
+
 INTERRUPTED = 130
 """Exit code after SIGINT or SIGTERM, as in shells."""
 

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.background.command import BackgroundCommand
+from fireswarm.processes.background.command import GUARD, BackgroundCommand
 from fireswarm.processes.background.recent_output import UNFINISHED_BYTES, RecentOutput
 from fireswarm.processes.confinement.control_group import new_control_group
 from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimits
@@ -29,6 +29,7 @@ from fireswarm.processes.descendants import kill_running
 from fireswarm.processes.output import TO_A_FILE
 from fireswarm.processes.run import CannotStart
 from fireswarm.processes.shell import Shell
+from fireswarm.processes.startup import OWN_MODULE
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.processes import own_control_groups
 from tests.unit.processes.test_view import SECRET, SHELL, WRITING, state, workspace
@@ -230,9 +231,10 @@ OWNER = """
 import sys
 from pathlib import Path
 import anyio
-from fireswarm.processes.background.command import BackgroundCommand
+from fireswarm.processes.background.command import GUARD, BackgroundCommand
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.shell import Shell
+from fireswarm.processes.startup import OWN_MODULE
 
 async def main() -> None:
     folder, kind, line = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -290,3 +292,23 @@ def test_only_what_was_dropped_unread_is_noted() -> None:
     assert output.take(ended=False) == "c\nd\n"
     output.add(b"e\nf\ng\nh\n")
     assert output.take(ended=False) == f"[4 bytes were dropped: read sooner, or {TO_A_FILE}]\ng\nh\n"
+
+
+async def test_the_guard_runs_no_module_of_the_workspace(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guard has the rights of the worker, and starts in the folder where the model writes."""
+    marker = tmp_path / "marker"
+    plant = f"open({str(marker)!r}, 'w').close()\n"
+    for name in ("psutil.py", "fireswarm/__init__.py", "fireswarm/processes/__init__.py"):
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(plant)
+    monkeypatch.chdir(workspace)
+    command = await BackgroundCommand.start(SHELL, f"sleep {NAP}", workspace, 60, None)
+    _started.append(command)
+    guards = [item for item in psutil.Process().children(recursive=True) if GUARD in item.cmdline()]
+    assert len(guards) == 1
+    command.stop()
+    done = subprocess.run([*OWN_MODULE, GUARD, "no-mark"], cwd=workspace, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0
+    assert not marker.exists()

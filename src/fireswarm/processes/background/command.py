@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from fireswarm.processes.background.recent_output import RecentOutput
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import LIMITS, Confined, Ended, Program
 from fireswarm.processes.shell import KILL_AFTER_SECONDS, Shell
+from fireswarm.processes.startup import OWN_MODULE
 
 GUARD = "fireswarm.processes.background.guard"
 
@@ -45,7 +45,7 @@ class BackgroundCommand:
         output, program = RecentOutput(shell.max_output_bytes), shell.program(command, cwd)
         with ExitStack() as guard:
             if view is None or view.container:  # bubblewrap itself ends its command together with this process
-                words = (sys.executable, "-m", GUARD, program.own.mark)
+                words = (*OWN_MODULE, GUARD, program.own.mark)
                 guard.callback(Confined.start(Program(words, Path.cwd()), None, LIMITS).kill)
             process = Confined.start(program, view, shell.limits, output)
             started = cls(output, process, seconds, guard.pop_all())

@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import Process, TaskGroup
 
 from fireswarm.processes.forked import Command, ForkedProcess, start_forked
-from fireswarm.processes.startup import require_threads, why_exhausted
+from fireswarm.processes.startup import OWN_MODULE, require_threads, why_exhausted
 from fireswarm.settings.run_folders import make_state_folder
 
 PROGRAM, PRELOAD = "fireswarm.cli", "fireswarm.cli.preload"
@@ -161,7 +161,7 @@ class Supervisor:
         if self.forks:
             return await start_forked(Command(name, f"{PROGRAM}:swarm_command", arguments, environment, path), PRELOAD)
         with path.open("ab") as log:
-            command = [sys.executable, "-m", PROGRAM, *arguments]
+            command = [*OWN_MODULE, PROGRAM, *arguments]
             return await anyio.open_process(command, stdin=DEVNULL, stdout=log, stderr=log, env=environment)
 
     def _describe_end(self, place: RoleProcess, ended: str, lived: float, pause: float) -> str:
