@@ -309,6 +309,6 @@ async def test_the_guard_runs_no_module_of_the_workspace(
     guards = [item for item in psutil.Process().children(recursive=True) if GUARD in item.cmdline()]
     assert len(guards) == 1
     command.stop()
-    done = subprocess.run([*OWN_MODULE, GUARD, "no-mark"], cwd=workspace, stdin=subprocess.DEVNULL, check=False)
+    done = await anyio.run_process([*OWN_MODULE, GUARD, "no-mark"], cwd=workspace, input=b"", check=False)
     assert done.returncode == 0
     assert not marker.exists()
