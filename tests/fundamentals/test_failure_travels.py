@@ -61,7 +61,7 @@ async def test_retried_child_is_waited_for_again(swarm: SwarmRig) -> None:
     await give_up(swarm)
     await swarm.board.retry(children["a"].task_id)
     waiting = await swarm.task(parent.task_id)
-    assert (waiting.waiting_on, waiting.gave_up, waiting.summary) == (3, (), "waits for 3 task(s)")
+    assert (waiting.waiting_on, waiting.gave_up, waiting.summary) == (3, (), "waits for 3 tasks")
     for role in ("predictor", "executor", "executor"):
         assert (await swarm.task(parent.task_id)).status is TaskStatus.BLOCKED
         await swarm.settle(await swarm.claim_one(role=role), done())

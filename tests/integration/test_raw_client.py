@@ -111,7 +111,7 @@ async def test_tasks_written_by_hand_are_worked_on_answered_canceled_and_retried
         asking = await console.reaches("asks", status="blocked", status_reason="input_required")
         assert asking["questions"][0]["name"] == "side" and asking["summary"] == "which side?"
         waiting = await console.reaches("after-asks", status="blocked", status_reason="dependencies")
-        assert waiting["waiting_on"] == 1 and waiting["summary"] == "waits for 1 task(s)"
+        assert waiting["waiting_on"] == 1 and waiting["summary"] == "waits for 1 task"
 
         await console.reaches("unwanted", status="blocked")
         await console.at("unwanted").update({"status": "canceled"})

@@ -75,7 +75,7 @@ async def test_parent_names_its_unfinished_children_and_quotes_blocked_ones(swar
     child = await swarm.claim_one()
     await swarm.settle(child, Waiting(StatusReason.INPUT_REQUIRED, "north or south?"))
     told = await why(swarm, parent.task_id)
-    assert told.startswith("It waits for 2 task(s): ")
+    assert told.startswith("It waits for 2 tasks: ")
     assert told.endswith(f"{child.task.task_id[:8]} is blocked: north or south?")
 
 

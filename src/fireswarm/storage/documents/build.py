@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.base import count_noun, explain_validation
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.permissions import lasting_approvals
 from fireswarm.contracts.skills.skill import PlannedTask
@@ -155,7 +155,7 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
             "open": True,
             "status": status,
             "status_reason": StatusReason.DEPENDENCIES if waits else None,
-            "summary": f"waits for {waiting_on} task(s)" if waits else "waits for an agent",
+            "summary": f"waits for {count_noun(waiting_on, 'task')}" if waits else "waits for an agent",
             "deadline": deadline,
             "sweep_at": next_check(now, now, deadline) if waits else next_sweep(status, None, None, None, deadline),
             "idempotency_key": key,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from fireswarm.contracts.base import is_document_id
+from fireswarm.contracts.base import count_noun, is_document_id
 from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, SHORT_ID_CHARS, truncate
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import (
@@ -270,7 +270,7 @@ async def tell_of_retry(store: Store, task: Task) -> list[Write]:
     writes: list[Write] = []
     stuck, parents = await _find_stuck(store, task, Told(writes))
     for waiting in stuck:
-        fields = {"summary": f"waits for {waiting.task.waiting_on} task(s)", "updated_at": SERVER_TIME}
+        fields = {"summary": f"waits for {count_noun(waiting.task.waiting_on, 'task')}", "updated_at": SERVER_TIME}
         writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
     for waiting in parents:
         again = waiting.children & set(waiting.task.gave_up)
@@ -280,7 +280,7 @@ async def tell_of_retry(store: Store, task: Task) -> list[Write]:
         fields: dict[str, Any] = {
             "gave_up": [task_id for task_id in waiting.task.gave_up if task_id not in again],
             "waiting_on": count,
-            "summary": f"waits for {count} task(s)",
+            "summary": f"waits for {count_noun(count, 'task')}",
             "updated_at": SERVER_TIME,
         }
         writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
@@ -351,7 +351,7 @@ def fewer(task: Task, count: int) -> dict[str, Any]:
 
 
 def _waiting_summary(count: int, text: str) -> str:
-    return truncate(f"waits for {count} task(s); {text}", MAX_STORED_SUMMARY_CHARS)
+    return truncate(f"waits for {count_noun(count, 'task')}; {text}", MAX_STORED_SUMMARY_CHARS)
 
 
 def _short(task: Task) -> str:

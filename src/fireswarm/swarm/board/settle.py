@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import Create, Update, Write
 from fireswarm.contracts.swarm.lease import HeldLease
@@ -163,7 +164,7 @@ def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transit
         ended = _end(task, handoff.result)
         return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births))
     linked = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
-    summary = handoff.result.summary or f"waits for {len(ids)} task(s) it created"
+    summary = handoff.result.summary or f"waits for {count_noun(len(ids), 'task')} it created"
     fields = waiting_fields(task, StatusReason.DELEGATING, summary, board.clock.now())
     fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
     fields |= _so_far(handoff.result)

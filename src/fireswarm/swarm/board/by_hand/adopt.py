@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import SCHEMA_VERSION, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput
@@ -90,7 +91,9 @@ async def _dependencies(board: BoardContext, task: Task) -> tuple[dict[str, Any]
     if not unmet:
         sweep_at = next_sweep(task.status, task.status_reason, None, None, task.deadline)
         return {} if sweep_at is None else {"sweep_at": sweep_at}, []
-    state = waiting_fields(task, StatusReason.DEPENDENCIES, f"waits for {len(unmet)} task(s)", board.clock.now())
+    state = waiting_fields(
+        task, StatusReason.DEPENDENCIES, f"waits for {count_noun(len(unmet), 'task')}", board.clock.now()
+    )
     writes: list[Write] = []
     for parent_snapshot, _ in unmet:
         stored: Any = (parent_snapshot.data or {}).get("dependents")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from fireswarm.contracts.base import command_line
+from fireswarm.contracts.base import command_line, count_noun
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.paths import task_path
@@ -107,12 +107,12 @@ def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
     texts: list[str] = []
     if unfinished:
         names = ", ".join(_short(relative) for relative in unfinished[:MAX_NAMED])
-        texts.append(f"It waits for {len(unfinished)} task(s): {names}.")
+        texts.append(f"It waits for {count_noun(len(unfinished), 'task')}: {names}.")
         texts += [f"{_short(item)} is blocked: {item.summary}" for item in stuck[:MAX_STUCK]]
     if gone:
         names = ", ".join(task_id[:SHORT_ID_CHARS] for task_id in gone[:MAX_NAMED])
         texts.append(
-            f"It waits for {len(gone)} task(s) that do not exist or cannot be read: {names}. The next sweep of a "
+            f"It waits in vain for {count_noun(len(gone), 'missing or unreadable task')}: {names}. The next sweep of a "
             f"{task.assigned_to} agent finds out; `{_retry(task)}` runs it without them."
         )
     return " ".join(texts)
