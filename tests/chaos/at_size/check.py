@@ -67,6 +67,8 @@ async def _faults(swarm: SwarmParts, task: Snapshot, runs: list[Snapshot], start
     stale = max(completed, default=0) != data.get("epoch") or not others <= LOST_EPOCH
     finished = await _finished_at(swarm, runs) if started and not data.get("children") else None
     late = [at for at in started if finished is not None and at > finished.timestamp() + TOLERANCE_SECONDS]
+    if late:
+        print(task.path, "finished", finished, "repeated", late, [(run.id, run.data) for run in runs], file=sys.stderr)
     return {
         "lost": int(data.get("status") != "done"),
         "completed_twice": int(len(completed) > expected),
