@@ -14,7 +14,7 @@ import anyio.lowlevel
 from fireswarm.contracts.ports import Clock
 
 RESYNC_SECONDS = 60.0
-"""Maximum age of a better (smaller) offset estimate, so that a drifting clock is followed."""
+"""Length of the windows whose highest bounds count, this one's and the last one's: a drifting clock is followed."""
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,14 +31,16 @@ class ServerClock:
     """The server's time, estimated from a steady clock and the read and commit times that the server returns.
 
     Such a time is never later than the server's current time, so each observation gives a lower bound of the offset;
-    the highest recent bound is used. Before the first observation, the local wall clock is used. After it, setting the
-    wall clock changes nothing.
+    the highest recent bound is used. A response that waited while this process stood still gives a bound that is too
+    low, and never replaces the bounds before it. Before the first observation, the local wall clock is used. After it,
+    setting the wall clock changes nothing.
     """
 
     def __init__(self, steady: Callable[[], float] = steady_seconds) -> None:
         self._steady = steady
         self._server_at_zero: datetime | None = None
-        self._learnt_at = float("-inf")
+        self._highest = self._highest_before = datetime.min.replace(tzinfo=UTC)
+        self._window_began = float("-inf")
 
     def now(self) -> datetime:
         """Return the best estimate of the server's time, in UTC."""
@@ -50,10 +52,10 @@ class ServerClock:
         """Update the estimate from a timestamp that the server has just set."""
         seconds = self._steady()
         bound = server_time - timedelta(seconds=seconds)
-        stale = seconds - self._learnt_at > RESYNC_SECONDS
-        if self._server_at_zero is None or stale or bound > self._server_at_zero:
-            self._server_at_zero = bound
-            self._learnt_at = seconds
+        if seconds - self._window_began > RESYNC_SECONDS:
+            self._highest_before, self._highest, self._window_began = self._highest, bound, seconds
+        self._highest = max(self._highest, bound)
+        self._server_at_zero = max(self._highest, self._highest_before)
 
     async def sleep(self, seconds: float) -> None:
         """Wait *seconds* of real time."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fireswarm.clocks import ServerClock
+from fireswarm.clocks import RESYNC_SECONDS, ServerClock
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -54,3 +54,30 @@ def test_estimate_never_runs_ahead_of_the_server(steps: list[tuple[float, float]
         clock.observe(server - timedelta(seconds=latency))
         assert clock.now() <= server + timedelta(microseconds=5)
         assert server - clock.now() <= timedelta(seconds=latency, microseconds=5)
+
+
+@given(st.lists(st.floats(0, 30), min_size=1, max_size=30), st.floats(1, 3_600), st.floats(0, 100))
+def test_a_response_that_waited_while_the_process_stood_still_does_not_set_the_clock_back(
+    steps: list[float], idle: float, still: float
+) -> None:
+    """It was sent before the standstill, and is read after it; the estimate is old or young."""
+    steady = Steady()
+    clock = ServerClock(steady)
+    for passed in steps:
+        steady.seconds += passed
+        clock.observe(START + timedelta(seconds=steady.seconds))
+    sent = steady.seconds = steady.seconds + idle
+    steady.seconds += still
+    clock.observe(START + timedelta(seconds=sent))
+    assert abs(clock.now() - (START + timedelta(seconds=steady.seconds))) <= timedelta(microseconds=5)
+
+
+def test_a_server_that_was_set_back_is_followed_within_two_windows() -> None:
+    steady = Steady()
+    clock = ServerClock(steady)
+    clock.observe(START + timedelta(seconds=steady.seconds))
+    back = START - timedelta(seconds=300)
+    for _ in range(int(2 * RESYNC_SECONDS / 10) + 2):
+        steady.seconds += 10.0
+        clock.observe(back + timedelta(seconds=steady.seconds))
+    assert abs(clock.now() - (back + timedelta(seconds=steady.seconds))) <= timedelta(microseconds=5)
