@@ -88,7 +88,7 @@ test-emulator: setup-dev ## Conformance, rules, chaos and the demo on Google's e
 	@$(PY) tools/emulator.py .venv/bin/pytest $(ON_EMULATOR) -k emulator -q -p no:cacheprovider
 	@$(PY) tools/emulator.py .venv/bin/swarm demo
 
-chaos: setup-dev ## 10,000 tasks under kills, stops, store failures, shifted clocks and bad documents (minutes)
+chaos: setup-dev ## 10,000 tasks under kills, suspends, failing commits, shifted clocks, edits by hand and two versions (20 minutes)
 	@$(PY) -m tests.chaos.at_size $(CHAOS)
 
 hostile: setup-dev ## Every attack that docs/explanation/security.md names, and how many were held
