@@ -73,7 +73,7 @@ def test_every_command_of_the_tutorials_succeeds_in_order(tmp_path: Path) -> Non
     )
     assert done.returncode == 0, f"{done.stdout[-3_000:]}\n{done.stderr[-3_000:]}"
     shown = [
-        "One thing is open: water the basil.", "report:", f"swarm {__version__}", "1 open task, 0 of them urgent",
+        "One thing is open: water the basil.", "report:", f"swarm {__version__}", "1 open task, in 1 of 1 file of",
         "note.txt has 5 words",
     ]  # fmt: skip
     assert [text for text in shown if text not in done.stdout] == []

@@ -203,22 +203,6 @@ async def test_best_effort_does_one_part_and_names_the_other_in_the_answer(
             assert task.summary.endswith(" words")
 
 
-async def test_function_leaves_no_part_undone_in_silence(folder: Path) -> None:
-    @fs.skill("count-words", "Counts the words of the text file that `path` names.")
-    def count(request: fs.SkillRequest) -> fs.SkillResult:
-        return fs.SkillResult(summary="9 words")
-
-    async with fs.Swarm.local(settings=KEYLESS, roles={"clerk": [count]}) as swarm:
-        for objective, undone in IN_PART.items():
-            task = await ended(swarm, objective, "clerk")
-            assert task.status_reason is fs.StatusReason.NEEDS_MODEL, objective
-            effort = await ended(swarm, objective, "clerk", context={"best_effort": True})
-            assert effort.status is fs.TaskStatus.DONE
-            assert f"“{undone}”" in effort.summary
-            named = await ended(swarm, objective, "clerk", skill="count-words", context={"named": True})
-            assert named.summary == "9 words"
-
-
 async def test_plan_does_one_part_by_best_effort_and_its_report_names_the_other(folder: Path) -> None:
     async with fs.Swarm.local(settings=KEYLESS) as swarm:
         objective, context = "Report on this folder and tell Bob", {"path": str(folder)}

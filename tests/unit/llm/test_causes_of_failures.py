@@ -162,7 +162,7 @@ class TestCauses:
         assert f"localhost:{port} does not speak TLS on this port: check the scheme" in told
 
     @pytest.mark.parametrize(
-        ("status", "words"), [(407, "wants a user and a password (407): set "), (403, "refused the connection (403)")]
+        ("status", "words"), [(407, "wants a user and a password (407): put "), (403, "refused the connection (403)")]
     )
     @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
     async def test_proxy_that_refuses(

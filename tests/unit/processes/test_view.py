@@ -302,7 +302,7 @@ async def test_command_cannot_work_in_a_system_folder(folder: str) -> None:
 
 async def test_machine_without_bubblewrap_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(SandboxRefused, match="apt-get install bubblewrap.*runtime.confinement: none"):
+    with pytest.raises(SandboxRefused, match="apt-get install bubblewrap"):
         await SHELL.run("touch b", tmp_path, 20, View(tmp_path, writable=True))
     assert not (tmp_path / "b").exists()
 

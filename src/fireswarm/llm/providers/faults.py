@@ -165,7 +165,7 @@ def _proxy_for(url: str) -> tuple[str, str]:
 
 def _refusal_of_proxy(status: str, server: str, variable: str) -> str:
     if status == "407":
-        return f"{server} wants a user and a password (407): set {variable}=http://USER:PASSWORD@HOST:PORT"
+        return f"{server} wants a user and a password (407): put both before its address in {variable}"
     return f"{server} refused the connection ({status}): ask who runs the proxy to allow this server, or use NO_PROXY"
 
 

@@ -37,19 +37,11 @@ class InlineEngine:
     because: str = "a skill of the engine"
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the skill as one journaled step. Returns the questions if a person has to approve a function first.
-
-        Raises SkillReportedFailure for an objective of which a part needs a model.
-        """
+        """Run the skill as one journaled step. Returns the questions if a person has to approve a function first."""
         listed = turn.swarm.catalog.skills.get(self.name)
         if listed is not None and (asked := _approval_question(turn, listed)) is not None:
             return asked
-        note = await _note_of(turn, listed) if listed is not None else ""
-
-        async def execute(request: SkillRequest) -> SkillResult:
-            return with_note(await self.skill(request), note)
-
-        return await run_step(turn, self.name, execute, idempotent=listed is None or listed.idempotent)
+        return await run_step(turn, self.name, self.skill, idempotent=listed is None or listed.idempotent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,8 @@ class CodeEngine:
         note = await _note_of(turn, self.skill)
 
         async def execute(request: SkillRequest) -> SkillResult:
-            return with_note(await run_in_process(turn, self.skill, request), note)
+            result = await run_in_process(turn, self.skill, request)
+            return with_note(result, note) if note else result
 
         return await run_journaled(turn, self.skill, execute, because=self.because)
 

@@ -63,7 +63,7 @@ def _refusal(task: Task, skill: Skill, fit: Fit) -> str:
 
 def with_note(result: SkillResult, note: str) -> SkillResult:
     """Return a completed result that begins with *note*, which says what it does not answer, and is less confident."""
-    if not note or result.state is not SkillState.COMPLETED:
+    if result.state is not SkillState.COMPLETED:
         return result
     most = MAX_CONFIDENCE if note == NOT_ANSWERED else MAX_CONFIDENCE_IN_PART
     confidence = min(most, 1.0 if result.confidence is None else result.confidence)
