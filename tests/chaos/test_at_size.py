@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.at_size.__main__ import MUST_BE_ZERO, MUST_BE_ZERO_IF_CALM
-from tests.chaos.at_size.run import Plan, run
+from tests.chaos.at_size.run import LEASE_SECONDS, Plan, run
 
 HOST = os.environ.get("FIRESTORE_EMULATOR_HOST")
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,8 @@ async def test_no_task_is_lost_or_done_twice(tmp_path: Path, store: str, calm: b
         poison=10,
         replicas=1,
         kill_every_seconds=8.0,
-        suspend_every_seconds=6.0,
+        suspend_every_seconds=1_000.0 if calm else 6.0,  # on a slow machine, a renewal may come too late after one
+        lease_seconds=30.0 if calm else LEASE_SECONDS,
         commit_faults=0.05,
         limit_seconds=240,
         host=host,
@@ -35,4 +36,4 @@ async def test_no_task_is_lost_or_done_twice(tmp_path: Path, store: str, calm: b
     print(found)
     names = MUST_BE_ZERO_IF_CALM if calm else MUST_BE_ZERO
     assert {name: found[name] for name in names} == dict.fromkeys(names, 0)
-    assert found["failed_commits"] and found["suspends"]
+    assert found["failed_commits"] and (calm or found["suspends"])

@@ -101,6 +101,7 @@ class Processes:
     host: str | None
     roles: dict[str, int]
     newer: Path | None = None
+    project: str = "chaos"
     commit_faults: float = 0.0
     counts: Counter[str] = field(default_factory=Counter[str])
     store: Process | None = None
@@ -109,7 +110,7 @@ class Processes:
 
     def start(self) -> str:
         """Start everything and return the store's address."""
-        env = environment() | {"GOOGLE_CLOUD_PROJECT": "chaos"}
+        env = environment() | {"GOOGLE_CLOUD_PROJECT": self.project}
         if self.host is None:
             port = free_port()
             self.host = f"127.0.0.1:{port}"

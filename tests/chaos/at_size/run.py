@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -32,9 +33,9 @@ from tests.support.fleet import GRAPH, lay_out, until
 from tests.support.processes import Processes, reachable
 
 LEASE_SECONDS = 5.0
+LEASES = {"backoff_base_seconds": 0.1, "backoff_max_seconds": 2.0}
 SETTINGS = {
     "session": SESSION,
-    "leases": {"lease_seconds": LEASE_SECONDS, "backoff_base_seconds": 0.1, "backoff_max_seconds": 2.0},
     "worker": {"concurrency": 2, "drain_seconds": 3},
     "queue": {"max_queued": 0},
 }
@@ -58,29 +59,30 @@ class Plan:
     calm: bool = False
     commit_faults: float = 0.01
     suspend_every_seconds: float = 40.0
+    lease_seconds: float = LEASE_SECONDS
 
 
 async def run(plan: Plan, root: Path) -> dict[str, Any]:
     """Run the plan in the empty folder *root* and return the fields of its JSON line."""
     rng = random.Random(plan.seed)
-    evidence = root / "evidence"
+    evidence, project = root / "evidence", f"chaos-{uuid.uuid4().hex[:8]}"  # a store may have data of an earlier run
     (evidence / "failed").mkdir(parents=True)
     skills = {"leave-evidence": EVIDENCE, "fail-once": FAIL_ONCE, "graph": GRAPH}
     newer = root / "newer"
     newer.mkdir()
     for folder, more in ((root, {}), (newer, {NEWER_SKILL: EVIDENCE})):
-        lay_out(folder, skills | more, settings=SETTINGS)
+        lay_out(folder, skills | more, settings=SETTINGS | {"leases": {**LEASES, "lease_seconds": plan.lease_seconds}})
         _add_courier(folder)
     roles = dict.fromkeys(("architect", "executor", "memory", "predictor", "scout"), plan.replicas) | {"courier": 1}
-    processes = Processes(root, rng, plan.host, roles, newer=newer, commit_faults=plan.commit_faults)
+    processes = Processes(root, rng, plan.host, roles, newer=newer, project=project, commit_faults=plan.commit_faults)
     started = time.monotonic()
     found: dict[str, Any] = {}
     try:
         host = processes.start()
         await until(lambda: reachable(host), seconds=30, what="serving the store")
-        with mock.patch.dict(os.environ, FIRESTORE_EMULATOR_HOST=host, GOOGLE_CLOUD_PROJECT="chaos"):
+        with mock.patch.dict(os.environ, FIRESTORE_EMULATOR_HOST=host, GOOGLE_CLOUD_PROJECT=project):
             settings = load_settings(
-                root, environment={"FIRESTORE_EMULATOR_HOST": host, "GOOGLE_CLOUD_PROJECT": "chaos"}
+                root, environment={"FIRESTORE_EMULATOR_HOST": host, "GOOGLE_CLOUD_PROJECT": project}
             )
             async with anyio.create_task_group() as group:
                 group.start_soon(processes.keep)
@@ -99,7 +101,7 @@ async def _work(
     plan: Plan, settings: Settings, processes: Processes, evidence: Path, rng: random.Random
 ) -> dict[str, Any]:
     async with open_parts(settings) as swarm:
-        client = AsyncClient(project="chaos", credentials=AnonymousCredentials())
+        client = AsyncClient(project=os.environ["GOOGLE_CLOUD_PROJECT"], credentials=AnonymousCredentials())
         hands = Hands(swarm, client, SESSION, rng)
         seeder = Seeder(swarm, evidence, hands, rng)
         async with anyio.create_task_group() as faults:
