@@ -213,6 +213,20 @@ async def test_a_hand_written_task_does_not_wait_for_a_newer_one_that_is_done(bo
     assert held == ["by-hand"]
 
 
+@pytest.mark.parametrize("fields", [{"max_attempts": "many"}, {"schema_version": 2, "session_hash": "s2"}])
+async def test_a_hand_written_task_waits_for_a_done_one_that_is_unreadable_or_foreign(
+    both: SwarmRig, fields: dict[str, Any]
+) -> None:
+    needed = await both.submit("is needed")
+    await both.settle(await both.claim_one())
+    await both.store.commit([Update(f"agent_tasks/{needed.task_id}", fields)])
+    data = {"assigned_to": "scout", "status": "queued", "objective": "x", "session_hash": "s1"}
+    await both.store.commit([Create("agent_tasks/by-hand", data | {"depends_on": [needed.task_id]})])
+    await both.board.admit_hand_written("scout")
+    assert await both.board.claimer("scout", "old-1").claim(5) == []
+    assert (await both.raw("by-hand"))["status_reason"] == "dependencies"
+
+
 async def test_work_that_a_newer_task_does_is_not_done_twice(both: SwarmRig) -> None:
     first = await both.submit("pay invoice 1")
     await make_newer(both, first.task_id)

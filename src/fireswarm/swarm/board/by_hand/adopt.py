@@ -14,10 +14,10 @@ from typing import Any
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import SCHEMA_VERSION, StatusReason, Task, TaskStatus
-from fireswarm.errors import Conflict, FireswarmError, InvalidInput
+from fireswarm.errors import Conflict, FireswarmError, InvalidInput, NewerDocument
 from fireswarm.storage.documents.build import next_sweep
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.storage.documents.read import parse_task_snapshot, shows
 from fireswarm.swarm.board.by_hand.keys import Owner, does_work, read_owner
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import unleased_fields, waiting_fields
@@ -76,8 +76,9 @@ async def _dependencies(board: BoardContext, task: Task) -> tuple[dict[str, Any]
             raise InvalidInput(f"depends_on names {parent_snapshot.id}, which does not exist")
         try:
             parent = parse_task_snapshot(parent_snapshot)
-        except InvalidInput:
-            if parent_snapshot.data.get("status") != TaskStatus.DONE:  # of a newer version, or a person corrects it
+        except InvalidInput as fault:  # it waits until a person has corrected the dependency, or a newer agent ends it
+            ended = {"status": TaskStatus.DONE.value, "session_hash": task.session_hash}
+            if not (isinstance(fault, NewerDocument) and shows(parent_snapshot.data, ended)):
                 unmet.append((parent_snapshot, None))
             continue
         if parent.session_hash != task.session_hash:
