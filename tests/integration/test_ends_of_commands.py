@@ -27,7 +27,15 @@ from fireswarm.cli import {entry}
 """
 """Runs a command that gets SIGINT at the import of a module."""
 
-EARLY = ["fireswarm.processes.startup", "gc", "typer", "fireswarm.cli.shared.errors", "rich.console", "pydantic_core"]
+EARLY = [
+    "fireswarm.cli.streams",
+    "fireswarm.processes.startup",
+    "gc",
+    "typer",
+    "fireswarm.cli.shared.errors",
+    "rich.console",
+    "pydantic_core",
+]
 SWARM = [*EARLY, "anyio._backends._asyncio", "uvloop", "firelite.database", "google.cloud.firestore_v1", "grpc"]
 AGENT = [*EARLY, "fireswarm.cli.agent.run", "fireswarm.settings", "fireswarm.mind.mind", "anyio._backends._asyncio"]
 

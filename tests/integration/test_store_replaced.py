@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from google.cloud.firestore_v1.types import ListenRequest
 
 from fireswarm.client import Swarm
 from fireswarm.errors import NotFound
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents import queries
+from fireswarm.storage.firestore.listen import _Stream  # pyright: ignore[reportPrivateUsage]
 from tests.integration.test_cli import ECHO, line_with, ok, running, swarm
 from tests.support.fleet import lay_out, until
 
@@ -83,6 +85,45 @@ async def test_listeners_of_the_swarm_drop_what_is_gone(root: Path, port: str, c
                     with pytest.raises(NotFound, match="is gone"):
                         async for _ in changes:
                             pass
+
+
+async def test_listener_that_reopens_while_the_store_is_down_goes_on(
+    root: Path, port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The official client would try the call again by itself, and send a stream of requests without the query."""
+    opened, delivered = anyio.Event(), anyio.Event()
+    requests = _Stream._requests  # pyright: ignore[reportPrivateUsage]
+
+    async def noted(stream: _Stream, token: bytes) -> AsyncGenerator[ListenRequest]:
+        if token:
+            opened.set()
+        async for request in requests(stream, token):
+            yield request
+
+    monkeypatch.setattr(_Stream, "_requests", noted)
+    store = f"firelite://127.0.0.1:{port}"
+    with running(root, "store", "serve", "--port", port) as server, anyio.fail_after(PATIENCE_SECONDS):
+        line_with(server, "export FIRESTORE_EMULATOR_HOST=")
+        async with (
+            Swarm.open(store, settings=load_settings(root, environment={})) as client,
+            client.parts.store.listen(queries.queued_tasks("scout")) as batches,
+            anyio.create_task_group() as group,
+        ):
+            await anext(batches)
+
+            async def follow() -> None:
+                async for batch in batches:
+                    if batch:
+                        delivered.set()
+
+            group.start_soon(follow)
+            server.kill()
+            server.wait()
+            await opened.wait()
+            with running(root, "store", "serve", "--port", port) as again:
+                line_with(again, "export FIRESTORE_EMULATOR_HOST=")
+                await submit(root, "two", "--role", "scout", "--store", store)
+                await delivered.wait()
 
 
 def _back_up_empty(root: Path) -> None:

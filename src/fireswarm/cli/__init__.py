@@ -31,14 +31,12 @@ def agent_command() -> None:
 def _call(load: Callable[[], Callable[[], None]]) -> None:
     """Load a command and run it: fast, with usable streams, and without a traceback for SIGINT or a full output."""
     try:
+        from fireswarm.cli.streams import end_output, prepare_streams, use_utf8
         from fireswarm.processes.startup import (
             INTERRUPTED,
             end_on_interrupt,
-            end_output,
             freeze,
-            prepare_streams,
             stop_on_interrupt,
-            use_utf8,
             without_collector,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 MAX_NAMED = 5
 
@@ -48,8 +49,10 @@ def describe_look_alikes(text: str, passage: str) -> str:
     return f"{'; '.join(named[:MAX_NAMED])}{more}" if named else ""
 
 
-def _plain(text: str) -> tuple[str, list[int]]:
+def _plain(text: str) -> tuple[str, Sequence[int]]:
     """Return the text with a usual character for each that looks like one, and where each was in *text*."""
+    if text.isascii():
+        return text.replace("`", "'"), range(len(text))
     chars: list[str] = []
     places: list[int] = []
     for place, char in enumerate(text):

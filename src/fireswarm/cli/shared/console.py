@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from fireswarm.processes.startup import is_unicode
+from fireswarm.cli.streams import is_unicode
 from fireswarm.redaction import sanitize
 
 

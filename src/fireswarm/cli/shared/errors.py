@@ -6,8 +6,9 @@ import contextlib
 import sys
 from collections.abc import Generator
 
+from fireswarm.cli.streams import OUTPUT, describe_output_error
 from fireswarm.errors import FireswarmError
-from fireswarm.processes.startup import OUTPUT, describe_output_error, why_exhausted
+from fireswarm.processes.startup import why_exhausted
 from fireswarm.redaction import environment_redactor
 
 

@@ -118,8 +118,9 @@ class _Stream:
         while True:
             try:
                 async with translate_cancellation("listening to a query"):
+                    # Without a retry of the client: it would send the rest of the requests, which lack the target.
                     stream = await self._channel.api.listen(
-                        requests=self._requests(result.resume_token), metadata=self._channel.metadata
+                        requests=self._requests(result.resume_token), metadata=self._channel.metadata, retry=None
                     )
                     async for response in stream:
                         if response is None:  # gRPC could not parse a message: continue from the last resume token

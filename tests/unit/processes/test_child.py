@@ -1,0 +1,70 @@
+"""What a child process of the pool answers, read and written as its parent does."""
+
+from __future__ import annotations
+
+import io
+import operator
+import pickle
+from typing import Any
+
+import pytest
+
+from fireswarm.processes.child import serve
+from fireswarm.processes.messages import LENGTH, read_message, write_message
+
+
+class Unpicklable(Exception):
+    """An error that cannot be sent to another process."""
+
+    def __reduce__(self) -> str:
+        raise TypeError("stays here")
+
+
+def refuse() -> None:
+    raise Unpicklable("no")
+
+
+def local() -> Any:
+    return lambda: None
+
+
+def answers_of(*calls: tuple[Any, ...]) -> list[tuple[bool, Any]]:
+    """Return what a child answers to *calls*, each a function and its arguments."""
+    requests, answers = io.BytesIO(), io.BytesIO()
+    for function, *arguments in calls:
+        write_message(requests, pickle.dumps((function, arguments)))
+    requests.seek(0)
+    serve(requests, answers)
+    answers.seek(0)
+    return [pickle.loads(read_message(answers)) for _ in calls]
+
+
+def test_each_call_gets_its_answer_and_an_error_does_not_stop_the_rest() -> None:
+    first, second, third = answers_of((operator.add, 1, 2), (operator.truediv, 1, 0), (operator.mul, 3, 4))
+    assert (first, third) == ((True, 3), (True, 12))
+    assert second[0] is False
+    assert isinstance(second[1], ZeroDivisionError)
+
+
+@pytest.mark.parametrize(("call", "said"), [(refuse, "Unpicklable: no"), (local, "local")])
+def test_what_cannot_be_sent_is_told_as_an_error(call: Any, said: str) -> None:
+    [(succeeded, error)] = answers_of((call,))
+    assert not succeeded
+    assert said in str(error)
+
+
+@pytest.mark.parametrize("cut", [3, LENGTH.size, LENGTH.size + 2])
+def test_message_that_is_cut_off_is_no_message(cut: int) -> None:
+    whole = io.BytesIO()
+    write_message(whole, b"words")
+    with pytest.raises(EOFError, match="closed"):
+        read_message(io.BytesIO(whole.getvalue()[:cut]))
+
+
+def test_message_over_the_limit_is_refused_before_it_is_read() -> None:
+    pipe = io.BytesIO()
+    write_message(pipe, b"words")
+    pipe.seek(0)
+    with pytest.raises(ValueError, match="5 bytes is longer than 4"):
+        read_message(pipe, 4)
+    assert pipe.tell() == LENGTH.size
