@@ -66,7 +66,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "work"
     (folder / "folder").mkdir(parents=True)
     (folder / "a.md").write_text("one\ntwo\n")
-    (folder / "lines.txt").write_text("\n".join(f"{number:060b}" for number in range(20_000)))
+    (folder / "lines.txt").write_text("\n".join(f"{number:060b}" for number in range(5_000)))
     (folder / "link").symlink_to("pipe")
     (folder / "device").symlink_to("/dev/zero")
     os.mkfifo(folder / "pipe")
