@@ -124,6 +124,7 @@ async def test_listener_that_reopens_while_the_store_is_down_goes_on(
                 line_with(again, "export FIRESTORE_EMULATOR_HOST=")
                 await submit(root, "two", "--role", "scout", "--store", store)
                 await delivered.wait()
+            group.cancel_scope.cancel()
 
 
 def _back_up_empty(root: Path) -> None:
