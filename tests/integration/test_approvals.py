@@ -261,7 +261,7 @@ async def test_a_plans_task_keeps_the_rules_of_its_parent(swarm: SwarmRig, tmp_p
     plan = {"tasks": [{"key": "look", "assigned_to": "scout", "objective": "look", "constraints": {"permissions": {}}}]}
 
     def script(request: ChatRequest) -> dict[str, Any]:
-        if "You may" in request.messages[0].text or "tasks_of_your_plan" in request.messages[0].text:
+        if "You may" in request.messages[0].text or "# Tasks of your plan" in request.messages[0].text:
             return decide(act("finish", answer="looked"))
         return decide(act("finish", answer="a plan", result=plan))
 

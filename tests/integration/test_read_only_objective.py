@@ -53,7 +53,7 @@ def tool(called, /, **given):
 def answer(request):
     """The architect attacks by commands and plans; its task for the executor attacks by all that the role has."""
     turn = sum(message.role == "assistant" for message in request.messages)
-    if "tasks_of_your_plan" in request.messages[0].text:
+    if "# Tasks of your plan" in request.messages[0].text:
         return "attacked"
     attacks = [tool("run_command", command=f"({{line}}) || true") for line in COMMANDS]
     if "You plan." in request.system:

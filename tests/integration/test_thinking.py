@@ -259,7 +259,7 @@ async def test_plan_of_the_model_becomes_tasks_that_run_once(swarm: SwarmRig, tm
     plan = {"tasks": [{"key": "look", "assigned_to": "scout", "objective": "look at it"}]}
 
     def script(request: ChatRequest) -> dict[str, Any]:
-        if "tasks_of_your_plan" in request.messages[0].text:
+        if "# Tasks of your plan" in request.messages[0].text:
             return decide(act("finish", answer="the scout looked"))
         return decide(act("finish", answer="a plan", result=plan))
 

@@ -106,7 +106,7 @@ BUILTIN: tuple[Capability, ...] = (
         "workspace",
         "Workspace",
         "Lists, reads and searches files below the folder a task is about; changes nothing.",
-        tools=lambda config, context: list(reading_tools(context.workdir, context.outputs).values()),
+        tools=lambda config, context: list(reading_tools(context.workdir, context.outputs, context.inputs).values()),
         icon="folder-search",
         category="File Operations",
     ),

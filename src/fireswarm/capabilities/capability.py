@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.skills.capability import CapabilityInfo, CapabilityStatus
+from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.errors import InvalidInput
 
@@ -30,7 +31,8 @@ class NoConfig(BaseModel):
 class CapabilityContext:
     """Context of tools: the session, the task's folder, the clock, and the store if there is one.
 
-    ``task_id`` is the task or run that the tools work for, ``outputs`` its output folder.
+    ``task_id`` is the task or run that the tools work for, ``outputs`` its output folder, ``inputs`` its
+    input files.
     """
 
     session: str
@@ -39,6 +41,7 @@ class CapabilityContext:
     store: Store | None = None
     task_id: str = ""
     outputs: Path | None = None
+    inputs: GivenFiles | None = None
 
 
 Tools = Callable[[Any, CapabilityContext], Sequence[Tool]]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.grant import Grant
-from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question, SkillResult
+from fireswarm.contracts.skills.given_files import GivenFiles
+from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import SkillFailed
@@ -58,9 +59,9 @@ class Assignment:
     an answer immediately if a person is at a terminal. ``grant`` holds what the calls may use.
 
     ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, and
-    ``children`` the results of delegated tasks by their keys. ``outputs`` is the folder whose files become artifacts of
-    the task. ``next_message`` returns a person's reply to an answer, or None at the end of the conversation;
-    ``steering`` holds messages sent while the work is in progress.
+    ``children`` the results of delegated tasks in words, by their keys. ``outputs`` is the folder whose files become
+    artifacts of the task, ``inputs`` are the files that it was given. ``next_message`` returns a person's reply to an
+    answer, or None at the end of the conversation; ``steering`` holds messages sent while the work is in progress.
     """
 
     task: str
@@ -83,10 +84,11 @@ class Assignment:
     extra_decisions: int = 0
     result_schema: Mapping[str, Any] | None = None
     roles: tuple[str, ...] = ()
-    children: Mapping[str, ChildResult] = field(default_factory=dict)
+    children: Mapping[str, str] = field(default_factory=dict)
     next_message: Callable[[str], Awaitable[str | None]] | None = None
     steering: Steering = field(default_factory=Steering)
     outputs: Path | None = None
+    inputs: GivenFiles | None = None
 
     @property
     def cwd(self) -> Path:

@@ -194,18 +194,22 @@ class Briefing:
         assignment = self.assignment
         lines = ["# Task", assignment.task]
         if assignment.context:
-            context = json.dumps(assignment.context, ensure_ascii=False, default=str, indent=1)
+            context = json.dumps(assignment.context, ensure_ascii=False, default=str, indent=1, sort_keys=True)
             cut = "\n[cut]" if len(context) > MAX_CONTEXT_CHARS else ""
             lines += ["", "## Context", context[:MAX_CONTEXT_CHARS] + cut]
         given = assignment.constraints.model_dump(mode="json", exclude_defaults=True)
         constraints = {name: value for name, value in given.items() if value}
         if constraints:
-            lines += ["", "## Constraints (enforced)", json.dumps(constraints)]
+            lines += ["", "## Constraints (enforced)", json.dumps(constraints, sort_keys=True)]
         if assignment.result_form:
             lines += ["", "## Form of `result` when you finish", assignment.result_form]
         answers = {name: answer for name, answer in assignment.answers.items() if name not in without}
         if answers:
-            lines += ["", "## Answers given so far", json.dumps(answers, ensure_ascii=False, default=str)]
+            lines += [
+                "",
+                "## Answers given so far",
+                json.dumps(answers, ensure_ascii=False, default=str, sort_keys=True),
+            ]
         return "\n".join(lines)
 
     def _metadata(self) -> str:

@@ -11,6 +11,7 @@ from fireswarm.contracts.limits import MAX_KEPT_OUTPUT_BYTES, MAX_STORED_SUMMARY
 from fireswarm.contracts.llm.chat import ToolSpec
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
+from fireswarm.contracts.skills.given_files import INPUT_VARIABLE
 from fireswarm.contracts.skills.skill import PlannedTask, SkillResult
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import events, gate
@@ -66,9 +67,10 @@ class ToolRun:
     def begin(cls, mind: Mind, assignment: Assignment, recorder: Recorder) -> ToolRun:
         """Return the state at the beginning of a run."""
         shell = mind.shell
-        if assignment.outputs is not None:
-            variables = {**(shell.environment or {}), OUTPUT_VARIABLE: str(assignment.outputs)}
-            shell = replace(shell, environment=variables)
+        folders = {} if assignment.outputs is None else {OUTPUT_VARIABLE: str(assignment.outputs)}
+        folders |= {} if assignment.inputs is None else {INPUT_VARIABLE: str(assignment.inputs.folder)}
+        if folders:
+            shell = replace(shell, environment={**(shell.environment or {}), **folders})
         place = CommandPlace(assignment, mind.settings.runtime)
         named = mind.catalog.skills.get(assignment.named or "")
         return cls(

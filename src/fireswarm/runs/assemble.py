@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.grant import Grant, Verdict, stricter_profile
+from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.task import Constraints
@@ -53,7 +55,11 @@ def grant_of(
 
 
 def file_tools(
-    grant: Grant, outputs: Path, clean: Callable[[str], str], publish: Publish | None = None
+    grant: Grant,
+    outputs: Path,
+    clean: Callable[[str], str],
+    publish: Publish | None = None,
+    inputs: GivenFiles | None = None,
 ) -> dict[str, Tool]:
     """Return the tools for files.
 
@@ -69,10 +75,10 @@ def file_tools(
             case gate.Ask(reason) | gate.Deny(reason):
                 return reason
 
-    writer = ArtifactWriter(grant.cwd, outputs, clean, refusal=refusal)
+    writer = ArtifactWriter(grant.cwd, outputs, clean, refusal=refusal, inputs=inputs)
     if publish is not None:
-        writer = ArtifactWriter(grant.cwd, outputs, clean, publish, refusal)
-    return workspace_tools(grant.cwd, outputs, writable=grant.writes) | artifact_tools(writer)
+        writer = replace(writer, publish=publish)
+    return workspace_tools(grant.cwd, outputs, writable=grant.writes, inputs=inputs) | artifact_tools(writer)
 
 
 def system_text(parts: Iterable[str]) -> str:

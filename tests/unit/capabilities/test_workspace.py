@@ -66,7 +66,21 @@ async def test_read_file_returns_the_requested_lines_with_their_numbers(root: Pa
 async def test_very_long_line_does_not_fill_the_page(root: Path) -> None:
     (root / "long").write_text("x" * 100_000 + "\nnext\n")
     page = await use(root, "read_file", path="long")
-    assert "more characters in this line]" in page and page.endswith("\tnext")
+    assert "more characters in this line: read on with offset=1, limit=1, column=2001]" in page
+    assert page.endswith("\tnext")
+
+
+async def test_all_of_a_very_long_line_can_be_read(root: Path) -> None:
+    line = "".join(f"{number:07}" for number in range(6_000))
+    (root / "long").write_text(f"first\n{line}\nnext\n")
+    shown, column = "", 1
+    while column:
+        page = await use(root, "read_file", path="long", offset=2, limit=1, column=column)
+        text = page.split("\n")[0].split("\t")[1]
+        more = re.search(r"\[[\d,]+ more characters in this line: read on with .*column=(\d+)\]$", text)
+        shown += text[: more.start()] if more else text
+        column = int(more[1]) if more else 0
+    assert shown == line
 
 
 async def test_end_of_a_file_that_is_not_read_is_told(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.llm.chat import ChatResponse, StopReason, ToolCall
-from fireswarm.contracts.skills.skill import ChildResult
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.mind import ConclusionStatus
@@ -214,13 +213,10 @@ async def test_delegated_work_suspends_the_run_and_its_results_come_back_under_t
     assert first.conclusion.status is ConclusionStatus.DELEGATING
     keys = [task.key for task in first.conclusion.tasks]
     assert [task.objective for task in first.conclusion.tasks] == ["look at a", "look at b"]
-    children = {
-        key: ChildResult(task_id=key, key=key, assigned_to="scout", objective="o", status="done", summary=f"ok {key}")
-        for key in keys
-    }
+    children = {key: f"## {key} (scout, done)" for key in keys}
     second = await run(bench, expert, roles=("scout",), children=children)
     assert second.conclusion.answer == "Both are fine."
-    assert expert.told == [f"scout: done\nok {key}" for key in keys]
+    assert expert.told == list(children.values())
 
 
 async def test_task_without_a_fitting_skill_is_done_with_tools(tmp_path: Path) -> None:

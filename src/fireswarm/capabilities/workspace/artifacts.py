@@ -15,6 +15,7 @@ from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.workspace.outputs import OutputFile, check_artifact_name, media_type_of
 from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.errors import InvalidInput
 
@@ -45,6 +46,7 @@ class ArtifactWriter:
     clean: Callable[[str], str]
     publish: Callable[[str, Path], Awaitable[str]] = _local_uri
     refusal: Callable[[str], str] = field(default=_may_read)
+    inputs: GivenFiles | None = None
 
     async def write_artifact(
         self,
@@ -55,11 +57,17 @@ class ArtifactWriter:
             str,
             Field(max_length=64, pattern=r"^[a-z][a-z0-9_-]*$", description="a word such as report, table or chart"),
         ] = ARTIFACT_TYPE,
+        description: Annotated[str, Field(max_length=300, description="what it holds, in one line")] = "",
     ) -> ToolAnswer:
-        """Stores a result of the task for the person who asked for it. An artifact of the same name is replaced."""
+        """Stores a result of the task, for the person who asked and for every task that depends on this one.
+
+        An artifact of the same name is replaced.
+        """
         check_artifact_name(name)
         if (content is None) == (path is None):
             raise InvalidInput("write_artifact needs either content, a text, or path, a file")
+        if path is not None and self.inputs is not None and (given := self.inputs.name_of(path)) is not None:
+            await self.inputs.fetch(given)
         data = await anyio.to_thread.run_sync(self._content, content, path)
         place = Workspace(self.outputs)
         target = self.outputs / name
@@ -67,6 +75,7 @@ class ArtifactWriter:
         artifact = Artifact(
             type=type,
             name=name,
+            summary=self.clean(" ".join(description.split())),
             uri=await self.publish(name, target),
             mime=media_type_of(name),
             size_bytes=len(data),
@@ -85,7 +94,7 @@ class ArtifactWriter:
             return data
         if reason := self.refusal(path):
             raise InvalidInput(f"{path} may not be read: {reason}")
-        place, named = place_of(path, self.workspace, self.outputs)
+        place, named = place_of(path, self.workspace, self.outputs, self.inputs)
         located = place.locate(named)
         if located.is_dir():
             raise InvalidInput(f"{path} is a folder: give the path of a file")
@@ -119,7 +128,7 @@ def merge_outputs(earlier: Sequence[Artifact], collected: Sequence[Artifact]) ->
     newest = {artifact.uri: artifact for artifact in collected}
     for artifact in earlier:
         if (file := newest.get(artifact.uri)) is not None and file.type == ARTIFACT_TYPE:
-            newest[artifact.uri] = file.model_copy(update={"type": artifact.type})
+            newest[artifact.uri] = file.model_copy(update={"type": artifact.type, "summary": artifact.summary})
     kept = {number: each for number, each in enumerate(earlier) if each.uri is None or each.uri not in newest}
     last = {each.uri or number: number for number, each in kept.items()}
     return (*[each for number, each in kept.items() if last[each.uri or number] == number], *newest.values())

@@ -131,7 +131,7 @@ def collect_outputs(folder: Path, clean: Callable[[str], str], into: Path | None
             found.leave_out(relative, getattr(error, "strerror", None) or str(error))
             continue
         total += len(cleaned)
-        name = _number_if_taken(_safe_name(relative), names)
+        name = number_if_taken(safe_name(relative), names)
         digest = hashlib.sha256(cleaned).hexdigest()
         found.files.append(OutputFile(name, target, len(cleaned), digest, media_type_of(name)))
     return found
@@ -206,7 +206,8 @@ def _clean(content: bytes, clean: Callable[[str], str]) -> bytes:
     return content if (cleaned := clean(text)) == text else cleaned.encode("utf-8", "replace")
 
 
-def _safe_name(relative: str) -> str:
+def safe_name(relative: str) -> str:
+    """Return a relative path without characters that a screen, a shell or another system cannot take."""
     return "/".join(_safe_part(part) for part in relative.split("/"))
 
 
@@ -224,7 +225,7 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else "_" for char in plain)
 
 
-def _number_if_taken(name: str, names: set[str]) -> str:
+def number_if_taken(name: str, names: set[str]) -> str:
     """Return *name*, numbered if another file has it already."""
     candidate, number = name, 1
     while candidate in names:

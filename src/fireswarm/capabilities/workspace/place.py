@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
+from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.errors import InvalidInput
 from fireswarm.redaction import shows, spell
 
@@ -138,14 +139,18 @@ class Workspace:
                 os.chown(name, owner.st_uid, owner.st_gid, dir_fd=folder, follow_symlinks=False)
 
 
-def place_of(named: str, workspace: Path, outputs: Path | None) -> tuple[Workspace, str]:
+def place_of(
+    named: str, workspace: Path, outputs: Path | None, inputs: GivenFiles | None = None
+) -> tuple[Workspace, str]:
     """Return the folder that a path belongs to, and the path: that for outputs if it begins with its path or variable.
 
-    Any other path belongs to the workspace.
+    The path of an input file belongs to their folder, any other path to the workspace.
     """
     text = named.removeprefix("file://")
     if "://" in text:  # only one `file://` is removed
         raise InvalidInput(f"{named} is an address: give a path")
+    if inputs is not None and (name := inputs.name_of(text)) is not None:
+        return Workspace(inputs.root), name
     if outputs is None:
         return Workspace(workspace), text
     for variable in (f"${OUTPUT_VARIABLE}", f"${{{OUTPUT_VARIABLE}}}"):

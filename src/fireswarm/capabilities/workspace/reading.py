@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -23,6 +23,7 @@ from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SNIFF_BYTES
 from fireswarm.contracts.linear_pattern import match_glob
 from fireswarm.contracts.skills.artifact import MediaBlock
+from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.contracts.text_page import MAX_LINE_CHARS, MAX_LINES, page_of_lines
 from fireswarm.errors import InvalidInput
@@ -47,21 +48,25 @@ Ignored = Annotated[bool, Field(description="also files that .gitignore names; d
 Context = Annotated[int, Field(ge=0, le=20, description="lines to show before and after each match")]
 
 
-def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
-    """Return the tools for one folder, and for that of outputs by its whole path. Other paths are refused."""
+def reading_tools(root: Path, outputs: Path | None = None, inputs: GivenFiles | None = None) -> dict[str, Tool]:
+    """Return the tools for one folder, for that of outputs by its whole path, and for input files.
+
+    Other paths are refused.
+    """
     root = root.resolve()
 
     def list_files(path: Folder = ".", glob: Glob = "**", ignored: Ignored = False) -> str:
         """Lists files with their sizes in bytes. It leaves out .git, node_modules and what .gitignore names."""
-        return _list(*place_of(path, root, outputs), glob, Unlisted(ignored=ignored))
+        return _list(*place_of(path, root, outputs, inputs), glob, Unlisted(ignored=ignored))
 
     def read_file(
         path: FilePath,
         offset: Annotated[int, Field(ge=1, description="number of the first line")] = 1,
         limit: Annotated[int, Field(ge=1, description="number of lines")] = MAX_LINES,
+        column: Annotated[int, Field(ge=1, description="first character of each line, to read on in a long one")] = 1,
     ) -> str | ToolAnswer:
         """Reads a text file with line numbers, or shows an image or a PDF. A long file comes in pages."""
-        return _read(*place_of(path, root, outputs), offset, limit)
+        return _read(*place_of(path, root, outputs, inputs), offset, limit, column)
 
     def search_files(
         pattern: Annotated[str, Field(min_length=1, description="regular expression, without look-around")],
@@ -74,14 +79,30 @@ def reading_tools(root: Path, outputs: Path | None = None) -> dict[str, Tool]:
 
         It leaves out files that .gitignore names.
         """
-        return _search(*place_of(path, root, outputs), pattern, glob, context, Unlisted(ignored=ignored))
+        return _search(*place_of(path, root, outputs, inputs), pattern, glob, context, Unlisted(ignored=ignored))
 
     made = (tool(list_files), tool(read_file), tool(search_files))
     spec_names = ("Glob", "Read", "Grep")
     return {
-        each.name: Tool(each.name, each.description, each.parameters, each.run, spec_name=name)
+        each.name: Tool(each.name, each.description, each.parameters, _with_inputs(each.run, inputs), spec_name=name)
         for each, name in zip(made, spec_names, strict=True)
     }
+
+
+def _with_inputs(
+    run: Callable[[Mapping[str, Any]], Awaitable[Any]], inputs: GivenFiles | None
+) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
+    """Return *run*, which first fetches the input files that its path names."""
+    if inputs is None:
+        return run
+
+    async def run_on_fetched(given: Mapping[str, Any]) -> Any:
+        path = given.get("path")
+        if isinstance(path, str) and (name := inputs.name_of(path)) is not None:
+            await inputs.fetch(name)
+        return await run(given)
+
+    return run_on_fetched
 
 
 @dataclass(slots=True)
@@ -126,7 +147,7 @@ def _can_show(name: str) -> bool:
     return "\n" not in name and sanitize(name) == name
 
 
-def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAnswer:
+def _read(place: Workspace, named: str, offset: int, limit: int, column: int) -> str | ToolAnswer:
     path = place.locate(named)
     if path.is_dir():
         raise InvalidInput(f"{named} is a folder: use list_files")
@@ -141,7 +162,7 @@ def _read(place: Workspace, named: str, offset: int, limit: int) -> str | ToolAn
     lines, rest = lines_of(text), _not_read(path, len(content))
     if offset > max(1, len(lines)):
         raise InvalidInput(f"{named} has {len(lines):,} lines; offset {offset:,} is behind the last one{rest}")
-    return page_of_lines(lines, offset, limit, named) + _not_shown(text) + rest
+    return page_of_lines(lines, offset, limit, named, column=column) + _not_shown(text) + rest
 
 
 def _not_read(path: Path, size: int) -> str:

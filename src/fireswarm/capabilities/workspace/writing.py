@@ -19,6 +19,7 @@ from fireswarm.capabilities.workspace.place import Workspace, place_of
 from fireswarm.capabilities.workspace.reading import MAX_FILE_BYTES, FilePath, reading_tools
 from fireswarm.capabilities.workspace.shown_text import count_hidden, find_passage, lines_of, replace_passage
 from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.text_page import MAX_LINE_CHARS
 from fireswarm.errors import InvalidInput
@@ -46,21 +47,27 @@ NEAR = 0.5
 """Least likeness of a passage that is shown as the nearest one to a text that was not found."""
 
 
-def workspace_tools(root: Path, outputs: Path | None = None, *, writable: bool = True) -> dict[str, Tool]:
-    """Return the tools that read and write the files of one folder, and of that for outputs.
+def workspace_tools(
+    root: Path, outputs: Path | None = None, *, writable: bool = True, inputs: GivenFiles | None = None
+) -> dict[str, Tool]:
+    """Return the tools that read and write the files of one folder, and of that for outputs, and read input files.
 
     If the task may change nothing but its outputs, it is not *writable*: files are written there only.
     """
-    return reading_tools(root, outputs) | writing_tools(root, outputs, writable=writable)
+    return reading_tools(root, outputs, inputs) | writing_tools(root, outputs, writable=writable, inputs=inputs)
 
 
-def writing_tools(root: Path, outputs: Path | None = None, *, writable: bool = True) -> dict[str, Tool]:
+def writing_tools(
+    root: Path, outputs: Path | None = None, *, writable: bool = True, inputs: GivenFiles | None = None
+) -> dict[str, Tool]:
     """Return the tools for one folder, and for that of outputs by its whole path. Other paths are refused."""
     root = root.resolve()
     outputs_only = outputs is not None and not writable
 
     def locate(named: str, *, new: bool = False) -> tuple[Workspace, Path]:
-        place, path = place_of(named, root, outputs)
+        place, path = place_of(named, root, outputs, inputs)
+        if inputs is not None and place.root == inputs.root:
+            raise InvalidInput(f"{named} is an input file, which cannot be changed: write a copy of it elsewhere")
         if outputs is not None and outputs_only and place.root != outputs:
             if Path(path).is_absolute():
                 raise InvalidInput(f"{named}: this task may only write to its output folder, {outputs}")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from fireswarm.contracts.llm.chat import StopReason, ToolCall, ToolOutput
-from fireswarm.contracts.skills.skill import ChildResult
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.calls import FINISH
 from fireswarm.mind.calls.specs import TODO_STATES
@@ -85,17 +83,3 @@ def todo_list(given: Mapping[str, Any]) -> str:
             raise InvalidInput(f"items must be a list of objects with text and state: {', '.join(TODO_STATES)}")
         lines.append(f"{mark} {fields['text']}")
     return "\n".join(lines)
-
-
-def describe_child(child: ChildResult) -> str:
-    """Return the result of a delegated task for the model."""
-    lines = [f"{child.assigned_to}: {child.status}", child.summary, *child.insights]
-    for item in child.artifacts:
-        if item.value is not None:
-            text = (
-                item.value if isinstance(item.value, str) else json.dumps(item.value, ensure_ascii=False, default=str)
-            )
-            lines.append(f"# {item.type} {item.name}\n{text}" if item.name and item.type != "answer" else text)
-        else:
-            lines.append(f"# {item.type} {item.name}: {item.mime or 'a file'}, which is not shown here")
-    return "\n".join(line for line in lines if line)

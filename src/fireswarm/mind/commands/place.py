@@ -63,6 +63,13 @@ class CommandPlace:
         # Only a read-only mount can keep a task from writing.
         contained = writes and self.runtime.confinement == "container"
         network = writes and self.runtime.network
+        given = self.assignment.inputs
         return View(
-            self.assignment.cwd, writes, readable, network=network, container=contained, outputs=self.assignment.outputs
+            self.assignment.cwd,
+            writes,
+            readable,
+            network=network,
+            container=contained,
+            outputs=self.assignment.outputs,
+            inputs=given.folder if given is not None and given.folder.is_dir() else None,
         )

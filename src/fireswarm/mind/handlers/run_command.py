@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 
 from fireswarm.contracts.llm.decision import StepStatus
+from fireswarm.contracts.skills.given_files import INPUT_FOLDER
 from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.mind import events
 from fireswarm.mind.calls.results import CallResult, Record, Step, refusal
@@ -48,10 +50,14 @@ async def _run_once(run: ToolRun, step: Step) -> CallResult:
     place, skill = run.place, run.mind.catalog.skills.get(run.skill)
     call = command_call(command, place.cwd, IN_BACKGROUND if in_background else "")
     writes = may_change(call, run.grant)
-    view, line = place.view(skill, writes=writes), place.line_of(command, skill)
+    line = place.line_of(command, skill)
     wanted, retry = step.input.get("timeout_seconds"), int(step.name != step.question)
 
     async def work() -> Record:
+        if run.assignment.inputs is not None:
+            with contextlib.suppress(InvalidInput):  # the command finds the others
+                await run.assignment.inputs.fetch(INPUT_FOLDER)
+        view = place.view(skill, writes=writes)
         try:
             if not in_background:
                 return (await _run_to_end(run, step, line, place.seconds(wanted), view)).record()

@@ -11,7 +11,7 @@ from fireswarm.contracts.skills.skill import PlannedTask, Question
 from fireswarm.errors import InvalidInput
 from fireswarm.mind.approvals import NeedsAnswer
 from fireswarm.mind.calls.results import CallResult, Step
-from fireswarm.mind.calls.texts import describe_child, number_in, todo_list
+from fireswarm.mind.calls.texts import number_in, todo_list
 from fireswarm.mind.mind import RunFailed
 from fireswarm.mind.tool_run import ToolRun
 
@@ -85,7 +85,7 @@ async def delegate(run: ToolRun, step: Step) -> CallResult:
     key = f"call.{run.assignment.phase}.{step.name}"
     child = run.assignment.children.get(key)
     if child is not None:
-        return CallResult(text=describe_child(child), changes=True)
+        return CallResult(text=child, changes=True)
     given = step.input
     try:
         planned = PlannedTask(

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
+from fireswarm.contracts.skills.given_files import INPUT_VARIABLE
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.bubblewrap import (
     NAMESPACES,
@@ -49,7 +50,9 @@ TEMPORARY_BYTES = 1_000_000_000
 STRICT_TEMPORARY_BYTES = 64_000_000
 TRIAL_SECONDS = 60.0
 
-PASSED_ON = frozenset({"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK, OUTPUT_VARIABLE})
+PASSED_ON = frozenset(
+    {"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK, OUTPUT_VARIABLE, INPUT_VARIABLE}
+)
 """Environment variables that a read-only command gets, in addition to those of the locale (``LC_``)."""
 
 _CONFIGURED = (
@@ -66,7 +69,8 @@ _PROGRAM_FOLDERS = ("bin", "sbin")
 class View:
     """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read.
 
-    They may begin with ``~``, the home folder of this process. ``outputs`` is always writable. In a ``container`` that
+    They may begin with ``~``, the home folder of this process. ``outputs`` is always writable, ``inputs``
+    never. In a ``container`` that
     is itself the boundary, the command is not restricted to the view, but has no privileges and finds no secrets.
 
     A ``strict`` view is for code that needs nothing from the machine. It shows the workspace as `SANDBOX`, has no
@@ -80,6 +84,7 @@ class View:
     network: bool = False
     container: bool = False
     outputs: Path | None = None
+    inputs: Path | None = None
     strict: bool = False
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], hash=False)
 
@@ -200,17 +205,21 @@ def _mounts(view: View, path: str) -> list[str]:
     own = workspace / OWN_FOLDER
     if not view.strict and own.is_dir() and not own.is_symlink():
         arguments += ["--perms", "0755", "--size", "4096", "--tmpfs", str(own)]
-        arguments += [*_output_mount(view.outputs), "--remount-ro", str(own)]
+        arguments += [*_task_mounts(view), "--remount-ro", str(own)]
     else:
-        arguments += _output_mount(view.outputs)
+        arguments += _task_mounts(view)
     return [*arguments, *hidden_kernel_files(), *(("--remount-ro", "/dev") if view.strict else ())]
 
 
-def _output_mount(folder: Path | None) -> list[str]:
-    """Return the arguments that make the output folder writable, wherever it is."""
-    if folder is None:
-        return []
-    return [*folders(folder), "--bind", str(folder), str(folder)]
+def _task_mounts(view: View) -> list[str]:
+    """Return the arguments that make the output folder writable and the input folder readable, wherever they are."""
+    mounts = (("--bind", view.outputs), ("--ro-bind", view.inputs))
+    return [
+        word
+        for option, folder in mounts
+        if folder is not None
+        for word in (*folders(folder), option, str(folder), str(folder))
+    ]
 
 
 def _readable(view: View, workspace: Path, path: str) -> list[str]:

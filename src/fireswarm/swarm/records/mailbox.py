@@ -36,6 +36,8 @@ from fireswarm.storage.documents.paths import message_path, task_path
 from fireswarm.storage.documents.read import HAND_WRITTEN_SESSION, parse_readable, parse_task_snapshot
 from fireswarm.swarm.records.policy import HandoffPolicy
 
+NO_NOTES: Mapping[str, str] = {}
+
 OPEN_ATTEMPTS = 8
 """Maximum number of reads until an envelope is opened; each one after the first follows a conflict."""
 
@@ -48,8 +50,13 @@ class Mailbox:
     clock: Clock
     policy: HandoffPolicy
 
-    def handoffs(self, task: Task, births: Sequence[Task], result: TaskResult, notes: str) -> list[Write]:
-        """Return the writes that hand *births* over from *task*'s role. Raises PolicyRefused if one is not allowed."""
+    def handoffs(
+        self, task: Task, births: Sequence[Task], result: TaskResult, notes: str, outlines: Mapping[str, str] = NO_NOTES
+    ) -> list[Write]:
+        """Return the writes that hand *births* over from *task*'s role. Raises PolicyRefused if one is not allowed.
+
+        The notes of an envelope are *notes*, or else those of *outlines* by the id of the new task.
+        """
         now = self.clock.now()
         keep = now + timedelta(days=self.policy.retention_days)
         writes: list[Write] = []
@@ -61,7 +68,7 @@ class Mailbox:
                 artifacts=result.artifacts,
                 signals=result.signals,
                 attachments=task.attachments,
-                notes=notes or child.handoff_reason,
+                notes=notes or outlines.get(child.task_id) or child.handoff_reason,
                 security_context=SecurityContext(mode=mode_of(child.constraints)),
                 trace=child.trace,
             )

@@ -5,21 +5,16 @@ A skill gets local files and full values; documents hold URIs.
 
 from __future__ import annotations
 
-import contextlib
 import json
 
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Signal
 from fireswarm.contracts.skills.skill import ChildResult, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult
-from fireswarm.errors import NotFound, StoreError
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
-from fireswarm.swarm.turn.state import Turn
-
-MAX_TEXT_BYTES = 500_000
-"""Maximum size of a delegated task's file whose text the model gets; a larger file is only named."""
+from fireswarm.swarm.turn.state import Relatives, Turn
 
 
 async def gather_inputs(turn: Turn) -> SkillRequest:
@@ -29,6 +24,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
     facts = [fact for recall in hooks.facts for fact in await recall(swarm.memory, task)]
     dependencies, children = await _relatives(turn)
     envelope = await _open_envelope(turn)
+    turn.relatives = Relatives(dependencies, children, envelope)
     artifacts: list[Artifact] = list(envelope.artifacts) if envelope else []
     signals: list[Signal] = list(envelope.signals) if envelope else []
     for dependency in dependencies:
@@ -72,26 +68,6 @@ async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:
         local = (await turn.swarm.blobs.local_path(artifact.uri)).as_uri()
     turn.origins[local] = artifact.uri
     return artifact.model_copy(update={"uri": local})
-
-
-async def with_texts(turn: Turn, child: ChildResult) -> ChildResult:
-    """Return a child's result with the texts of its files, since a model cannot read the files of another task."""
-    artifacts = tuple([await _with_text(turn, artifact) for artifact in child.artifacts])
-    return child.model_copy(update={"artifacts": artifacts})
-
-
-async def _with_text(turn: Turn, artifact: Artifact) -> Artifact:
-    blobs, uri = turn.swarm.blobs, turn.origins.get(artifact.uri or "", artifact.uri or "")
-    if not uri or not blobs.holds(uri, turn.task.session_hash):  # a document may name any file of this machine
-        return artifact
-    try:
-        content = await blobs.get(uri) if await blobs.size(uri) <= MAX_TEXT_BYTES else b"\0"
-    except (NotFound, StoreError):
-        return artifact
-    with contextlib.suppress(UnicodeDecodeError):
-        if b"\0" not in content:
-            return artifact.model_copy(update={"value": content.decode()})
-    return artifact
 
 
 async def _open_envelope(turn: Turn) -> Envelope | None:

@@ -25,6 +25,8 @@ from fireswarm.errors import FireswarmError, NotFound, SkillFailed
 from fireswarm.redaction import Redactor, secret_values
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
+from fireswarm.swarm.turn.given.files import remove_inputs
+from fireswarm.swarm.turn.given.plan_notes import notes_of
 from fireswarm.swarm.turn.state import Turn
 
 KEPT_DAYS = 30
@@ -67,7 +69,8 @@ def output_folder(parts: SwarmParts, task: Task) -> Path:
 
 
 async def remove_outputs(parts: SwarmParts, task: Task) -> None:
-    """Remove the output folder of a task that is done: its files are in the blob store."""
+    """Remove the folders of a task that is done: its files are in the blob store."""
+    await remove_inputs(parts, task.task_id)
     folder = output_folder(parts, task)
     if _is_used(folder):
         await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
@@ -89,6 +92,7 @@ async def remove_old_outputs(parts: SwarmParts) -> int:
         except FireswarmError:
             ended = False  # the task is unreadable: a person may repair it
         if ended:
+            await remove_inputs(parts, folder.name)
             await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
             removed += 1
     return removed
@@ -158,7 +162,8 @@ async def gather_writes(turn: Turn, result: SkillResult, outcome: Outcome) -> No
         turn.writes += await swarm.mailbox.replies(task, result.replies)
     if isinstance(outcome, Handoff):
         births = swarm.board.births(turn.lease, outcome)
-        turn.writes += swarm.mailbox.handoffs(task, births, outcome.result, outcome.notes)
+        notes = {} if outcome.notes else notes_of(task, births)
+        turn.writes += swarm.mailbox.handoffs(task, births, outcome.result, outcome.notes, notes)
 
 
 async def _store_large_value(turn: Turn, artifact: Artifact, number: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import Write
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Retry, Waiting
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.run import RunStatus
@@ -39,12 +40,21 @@ class Engine(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Relatives:
+    """What hands inputs to a task: the tasks that it depends on, its children, and its envelope."""
+
+    dependencies: Sequence[Task] = ()
+    children: Sequence[Task] = ()
+    envelope: Envelope | None = None
+
+
 @dataclass(slots=True)
 class Turn:
     """One leased task during its turn.
 
-    The first two steps of ``run_turn`` set ``request`` and ``engine``. ``origins`` maps local copies of artifacts to
-    their original URIs.
+    The first two steps of ``run_turn`` set ``request``, ``relatives`` and ``engine``. ``origins`` maps local
+    copies of artifacts to their original URIs.
     """
 
     lease: HeldLease
@@ -54,6 +64,7 @@ class Turn:
     card: RoleCard
     request: SkillRequest = field(init=False)
     engine: Engine = field(init=False)
+    relatives: Relatives = Relatives()
     conversation: TaskConversation | NoConversation = field(default_factory=NoConversation)
     origins: dict[str, str] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from fireswarm.contracts.skills.skill import SkillState
 from fireswarm.errors import LeaseLost
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.conversation import TurnRefused
 from fireswarm.swarm.turn.engines.choose import choose_engine
+from fireswarm.swarm.turn.given.deliverable import with_files_of_last_tasks
 from fireswarm.swarm.turn.inputs import gather_inputs
 from fireswarm.swarm.turn.outcome import describe_error, outcome_of, outcome_of_error, outcome_of_original
 from fireswarm.swarm.turn.outputs import gather_writes
@@ -35,6 +37,9 @@ async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
         turn.engine = choose_engine(turn)  # code, model or advice
         turn.request = await turn.conversation.resume(turn.request)  # unchanged for a skill without a conversation
         result = await turn.engine.run(turn)  # journaled; its files and large values are in the blob store
+        if result.state is SkillState.COMPLETED and turn.relatives.children:
+            artifacts = with_files_of_last_tasks(result.artifacts, turn.relatives.children)
+            result = result.model_copy(update={"artifacts": artifacts})
         turn.writes += await turn.conversation.keep(result)
         outcome = outcome_of(turn, result)
         await gather_writes(turn, result, outcome)  # facts, replies, writes of the role, envelopes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillRequest, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillResult, SkillState
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import DecisionInvalid, InvalidInput, PolicyRefused, SkillFailed, ThoughtFailed
@@ -27,13 +26,13 @@ from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.engines.permission import grant_for
-from fireswarm.swarm.turn.inputs import fetch_artifact, with_texts
+from fireswarm.swarm.turn.given.deliverable import named_files, unknown_paths
+from fireswarm.swarm.turn.given.files import InputFiles
+from fireswarm.swarm.turn.given.for_model import inputs_of
+from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
-
-MATERIAL_CHARS = 24_000
-"""Maximum characters of artifacts, children and facts in the prompt. A skill with code gets all of them."""
 
 PLANNED = "planned"
 """Journal step that marks a plan as handed out. The turns after it are a new phase with separate steps."""
@@ -50,6 +49,12 @@ class RoleResult(Contract):
     """The structured result with which a role may finish; ROLE.md says which parts to fill."""
 
     tasks: tuple[PlannedTask, ...] = ()
+    deliver: tuple[str, ...] = Field(
+        default=(),
+        max_length=50,
+        description="paths of input files that are the result, such as inputs/w1/report.md; "
+        "default: your own files, else those of the plan's last tasks",
+    )
     facts: tuple[Fact, ...] = Field(default=(), max_length=100)
     signals: tuple[Signal, ...] = Field(default=(), max_length=100)
     insights: tuple[str, ...] = Field(default=(), max_length=40)
@@ -79,8 +84,10 @@ class ModelEngine:
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
         cwd, outputs = _folders(turn, mind)
         grant = grant_for(turn, cwd)
+        inputs = await inputs_of(turn, phase)
+        given = inputs.files.given
         context = CapabilityContext(
-            task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id, outputs=outputs
+            task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id, outputs=outputs, inputs=given
         )
         uses = _uses(task, card)
         async with registry_for(uses).open(uses, context) as resolved:
@@ -91,25 +98,31 @@ class ModelEngine:
                 grant=grant,
                 context=task.context,
                 constraints=task.constraints,
-                material=_material(turn.request, phase),
+                material=inputs.text,
                 skills=card.skills,
                 named=task.skill,
                 answers=task.answers,
                 answered=task.answered,
                 phase=phase,
                 extra_decisions=task.extra_turns,
-                check_result=lambda result: _result_fault(result, turn, phase),
+                check_result=lambda result: _result_fault(result, turn, phase, inputs.files),
                 run_skill=_skills_of(turn).run,
-                tools={**file_tools(grant, outputs, mind.redact.text, partial(publish_output, turn)), **resolved.tools},
+                tools={
+                    **file_tools(grant, outputs, mind.redact.text, partial(publish_output, turn), given),
+                    **resolved.tools,
+                },
                 outputs=outputs,
+                inputs=given,
                 result_schema=RESULT_SCHEMA,
                 roles=tuple(role for role in turn.request.roles if not _route_fault(turn, role)),
-                children={child.key: await with_texts(turn, child) for child in turn.request.children},
+                children=inputs.children,
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.failed:
             raise _with_redo_steps(conclusion, phase)
-        result = _result(conclusion, await publish_folder(turn, outputs), _carried_over(turn))
+        result = _result(conclusion, await publish_folder(turn, outputs), _carried_over(turn), inputs.files)
+        if result.tasks:
+            result = result.model_copy(update={"tasks": tuple(_placed(task, turn) for task in result.tasks)})
         if conclusion.status is ConclusionStatus.FINISHED and result.tasks:
             await turn.journal.steps.step(PLANNED, phase, _nothing, idempotent=True, last=True)
         return result
@@ -157,46 +170,39 @@ def _carried_over(turn: Turn) -> list[Artifact]:
 
 
 def _named_workspace(turn: Turn) -> Path | None:
-    """Return the folder that the task's context names, or None."""
-    request = turn.request
-    named = request.context.get("path")
-    if isinstance(named, str) and named:
-        path = Path(named.removeprefix("file://")).expanduser()
-        path = path if path.is_absolute() else turn.swarm.settings.path(path)
-        if path.is_dir():
-            return path.resolve()
-        if path.is_file():
-            return path.parent.resolve()
-    return None
+    """Return the folder that the task's context names, or None.
+
+    Raises InvalidInput if it does not exist: in an empty folder, a model would find nothing to work on.
+    """
+    path = _named_path(turn.request.context, turn.swarm.settings.path(Path()))
+    if path is None:
+        return None
+    if not path.exists():
+        raise InvalidInput(f"context.path names {path}, which does not exist on this machine")
+    return (path if path.is_dir() else path.parent).resolve()
 
 
-def _material(request: SkillRequest, phase: int) -> str:
-    """Return artifacts, facts and other inputs as bounded JSON; from the second phase on, with the plan's tasks."""
-    brought: dict[str, Any] = {
-        "expected_outcome": request.expected_outcome,
-        "facts": [fact.model_dump(mode="json", exclude_defaults=True) for fact in request.facts[:40]],
-        "artifacts": [_small(artifact) for artifact in request.artifacts],
-        "signals": [signal.model_dump(mode="json", exclude_defaults=True) for signal in request.signals[:60]],
-        "attachments": [attachment.model_dump(mode="json") for attachment in request.attachments],
-    }
-    if phase:
-        brought["tasks_of_your_plan"] = [
-            child.model_dump(mode="json", exclude_defaults=True, exclude={"artifacts"})
-            | {"artifacts": [_small(artifact) for artifact in child.artifacts]}
-            for child in request.children
-        ]
-    else:
-        brought["roles"] = list(request.roles)
-    text = json.dumps({key: value for key, value in brought.items() if value}, ensure_ascii=False, default=str)
-    cut = f" [cut, {len(text):,} characters in all]" if len(text) > MATERIAL_CHARS else ""
-    return f"# Inputs\n{text[:MATERIAL_CHARS]}{cut}"
+def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
+    """Return the path that a context names, relative to *base*; None for no path, and for an address."""
+    named = context.get("path")
+    if not isinstance(named, str) or not named.strip() or "://" in named.removeprefix("file://"):
+        return None
+    path = Path(named.removeprefix("file://")).expanduser()
+    return path if path.is_absolute() else base / path
 
 
-def _small(artifact: Artifact) -> dict[str, Any]:
-    shown = artifact.model_dump(mode="json", exclude_none=True, exclude={"value", "sha256"})
-    if artifact.value is not None:
-        shown["value"] = truncate(json.dumps(artifact.value, ensure_ascii=False, default=str), MAX_RESULT_SUMMARY_CHARS)
-    return shown
+def _placed(task: PlannedTask, turn: Turn) -> PlannedTask:
+    """Return a planned task with its path in full: a relative one is relative to the planner's own folder.
+
+    Raises InvalidInput for a path that does not exist.
+    """
+    base = _named_workspace(turn) or turn.swarm.settings.path(Path())
+    path = _named_path(task.context, base)
+    if path is None:
+        return task
+    if not path.exists():
+        raise InvalidInput(f"context.path of {task.key} names {path}, which does not exist: list_files shows what does")
+    return task.model_copy(update={"context": {**task.context, "path": str(path)}})
 
 
 def _route_fault(turn: Turn, to: str) -> str:
@@ -208,13 +214,15 @@ def _route_fault(turn: Turn, to: str) -> str:
     return ""
 
 
-def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int) -> str:
+def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: InputFiles) -> str:
     """Return the error of a structured result, worded for the model, or ""."""
     swarm = turn.swarm
     try:
         read = RoleResult.model_validate(result)
     except ValidationError as error:
         return f"result does not fit: {explain_validation(error)}"
+    if unknown := unknown_paths(files, read.deliver):
+        return f"deliver names {', '.join(unknown)}, which are no input files: list_files with path inputs names them"
     if not read.tasks:
         return ""
     if phase:
@@ -229,13 +237,16 @@ def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int) -> str:
         if fault := next((fault for task in read.tasks if (fault := _route_fault(turn, task.assigned_to))), ""):
             return fault
         for task in read.tasks:
+            _placed(task, turn)
             grants.grants_for_planned(swarm.roles[task.assigned_to], task.capabilities)
     except InvalidInput as error:
         return str(error)
     return ""
 
 
-def _result(conclusion: Conclusion, files: Sequence[Artifact], carried_over: Sequence[Artifact]) -> SkillResult:
+def _result(
+    conclusion: Conclusion, files: Sequence[Artifact], carried_over: Sequence[Artifact], inputs: InputFiles
+) -> SkillResult:
     """Convert a conclusion to a skill's result, with the outputs of its skills and the *files* of its output folder."""
     outputs = conclusion.outputs
     made = [artifact for output in outputs for artifact in output.artifacts]
@@ -256,6 +267,7 @@ def _result(conclusion: Conclusion, files: Sequence[Artifact], carried_over: Seq
     answer = conclusion.answer.strip()
     if not (answer or result.tasks):
         raise SkillFailed("the model finished without an answer")
+    artifacts = [*named_files(inputs, result.deliver), *artifacts]
     artifacts.append(
         Artifact(
             type="answer", name="answer", summary=truncate(answer, MAX_LABEL_CHARS), value=answer, mime="text/plain"

@@ -1,0 +1,1 @@
+"""What a task was given: its input files, and the words about them for a model."""
