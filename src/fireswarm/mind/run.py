@@ -226,7 +226,10 @@ class Run:
         if state.background.known and (news := await state.background.news(state.decision)):
             self._note(news)
         if state.finished is not None:
-            text, result = state.finished
+            (text, result), state.finished = state.finished, None
+            if message := await self._message(f"message:{state.decision}", text):
+                self.notes.append(self._take_message(message))
+                return None
             return self._end(ConclusionStatus.FINISHED, text, reason="finished", result=result)
         return None
 

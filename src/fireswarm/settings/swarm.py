@@ -60,6 +60,9 @@ class WorkerSettings(SettingsSection):
     concurrency: int = Field(
         default=4, ge=1, le=1_000, description="maximum number of concurrent tasks per role process"
     )
+    plan_rounds: int = Field(
+        default=8, ge=1, le=100, description="maximum number of times that a role may change the plan of one task"
+    )
     drain_seconds: float = Field(
         default=7.0, gt=0, description="time limit for draining after SIGTERM (Cloud Run kills after 10 s)"
     )

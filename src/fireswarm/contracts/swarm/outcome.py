@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, Question
-from fireswarm.contracts.swarm.task import StatusReason, TaskResult
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,20 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Revision:
+    """Send the finished child ``task_id`` back: a new task goes on with its conversation, told the ``feedback``."""
+
+    task_id: str
+    feedback: str
+
+
+@dataclass(frozen=True, slots=True)
 class Handoff:
     """Create ``tasks``. With ``resume`` this task runs again when all of them have ended; otherwise it is done.
 
-    ``result`` is sent to each new task in its envelope, and stays on this task.
+    ``result`` is sent to each new task in its envelope, and stays on this task. ``children`` are the earlier children,
+    as this turn saw them: new tasks may depend on them, and this task also waits for those at work. With ``plans``, it
+    runs again as soon as a child is given up.
     """
 
     tasks: tuple[PlannedTask, ...]
@@ -70,6 +80,9 @@ class Handoff:
     result: TaskResult = field(default_factory=TaskResult)
     notes: str = ""
     facts: tuple[Fact, ...] = ()
+    revisions: tuple[Revision, ...] = ()
+    children: tuple[Task, ...] = ()
+    plans: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -229,7 +229,9 @@ class Task(Stored):
     settled, which makes it possible to find a status that a person set to canceled or done. ``uncertain_step`` waits
     for a decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs up to ``decided_epoch``;
     ``extra_turns`` are additional decisions of the model. ``checkpoint_uri`` is the document of its last run: a
-    repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer awaited.
+    repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer awaited;
+    with ``wakes_on_failure``, the first one queues the task. ``continues`` is the ended task whose conversation this
+    one goes on with, told the ``feedback``; ``thread_id`` is the first task of that conversation.
     ``idempotency_key`` is always that of the stored objective and context, which a person may have edited; runs up to
     ``work_epoch`` did other work. ``schema_version`` is the version of the document's form.
     """
@@ -272,6 +274,10 @@ class Task(Stored):
     dependents: tuple[DocumentId, ...] = ()
     children: tuple[DocumentId, ...] = ()
     gave_up: tuple[DocumentId, ...] = ()
+    wakes_on_failure: bool = False
+    continues: DocumentId | None = None
+    thread_id: DocumentId | None = None
+    feedback: str = ""
     on_child_failure: ChildFailure = ChildFailure.REPLAN
     questions: tuple[Question, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
@@ -292,6 +298,21 @@ class Task(Stored):
     updated_at: Timestamp
     ended_at: Timestamp | None = None
     open: bool = False
+
+    @property
+    def given_up(self) -> bool:
+        """True for a task that a person or its planner has to continue."""
+        return self.status is TaskStatus.BLOCKED and self.status_reason in GIVEN_UP
+
+    @property
+    def canceled(self) -> bool:
+        """True for a canceled task."""
+        return self.status is TaskStatus.CANCELED
+
+    @property
+    def thread(self) -> str:
+        """Id of the first task of its conversation, its own unless it continues another one."""
+        return self.thread_id or self.task_id
 
     def run_id(self, epoch: int) -> str:
         """Return the id of the run of one lease epoch. A stale worker can change only its own run."""

@@ -136,8 +136,11 @@ def finish_spec(schema: Mapping[str, Any]) -> ToolSpec:
     """Return the tool that ends a run with a structured result. An answer without calls ends it as well."""
     return _spec(
         FINISH,
-        "Ends the task with your answer and a structured result. Without a structured result, just answer.",
+        "Ends the task with your answer and a structured result. Without a structured result, just answer. If the task "
+        "cannot be done, say so with status and reason: then no other task goes on as if it were done.",
         ("answer",),
         answer=_text("the answer to the task, in Markdown"),
         result=schema,
+        status={"type": "string", "enum": ["done", "failed", "blocked"], "description": "default: done"},
+        reason=_text("why the task failed, or what it is blocked by"),
     )

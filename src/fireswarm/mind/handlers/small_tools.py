@@ -20,6 +20,10 @@ MAX_RESULT_FAULTS = 3
 
 MAX_NAME_CHARS = 64
 
+DONE = "done"
+GAVE_UP = {"failed": "cannot be done", "blocked": "is blocked"}
+"""States with which a model ends a task that it has not done, in words."""
+
 
 async def ask_user(run: ToolRun, step: Step) -> CallResult:
     """Ask a person.
@@ -104,15 +108,19 @@ async def delegate(run: ToolRun, step: Step) -> CallResult:
 
 
 async def finish(run: ToolRun, step: Step) -> CallResult:
-    """End the run with an answer and a structured result.
+    """End the run with an answer and a structured result, or as failed.
 
-    Raises InvalidInput for a result that does not match the schema.
+    Raises InvalidInput for a result that does not match the schema, and RunFailed if the model gives up.
     """
     if run.has_failed:
         raise InvalidInput("an earlier call of this answer failed: look at its output first, then finish")
+    if (status := str(step.input.get("status") or DONE)) != DONE:
+        reason = str(step.input.get("reason") or step.input.get("answer") or "").strip()
+        if status not in GAVE_UP or not reason:
+            raise InvalidInput(f"status must be {DONE} or {', '.join(GAVE_UP)}, the latter with a reason")
+        raise RunFailed("gave_up", run.mind.redact.clean(f"the model says that the task {GAVE_UP[status]}: {reason}"))
     result = step.input.get("result") or {}
-    fault = run.fault_of(cast("Mapping[str, Any]", result)) if isinstance(result, dict) else "result must be an object"
-    if fault:
+    if fault := await _fault_of(run, step, result):
         run.result_faults += 1
         if run.result_faults > MAX_RESULT_FAULTS:
             raise RunFailed("result_invalid", f"the structured result is invalid: {fault}")
@@ -120,6 +128,21 @@ async def finish(run: ToolRun, step: Step) -> CallResult:
     redact = run.mind.redact
     run.finished = (redact.clean(str(step.input.get("answer") or "")), dict(redact.value(result)))
     return CallResult(text="finished")
+
+
+async def _fault_of(run: ToolRun, step: Step, result: Any) -> str:
+    """Return the fault of a structured result, or "". A fault is recorded: a resumed run goes on behind it."""
+    known = f"fault:{step.name}"
+    fault = ""
+    if not run.recorder.has_begun(known):
+        fault = run.fault_of(cast("Mapping[str, Any]", result)) if isinstance(result, dict) else "it must be an object"
+        if not fault:
+            return ""
+
+    async def record() -> dict[str, Any]:
+        return {"fault": fault}
+
+    return str((await run.recorder.step(known, record, idempotent=True))["fault"])
 
 
 def _identifier(text: str) -> str:

@@ -21,7 +21,7 @@ from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS
 from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
 from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
-from fireswarm.contracts.swarm.task import TaskResult
+from fireswarm.contracts.swarm.task import Task, TaskResult
 from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StepUncertain
 from fireswarm.processes.child_pool import Hold
 from fireswarm.runs.sinks.pages import Pages
@@ -87,27 +87,40 @@ class Journal:
 
     @classmethod
     async def open(
-        cls, store: Store, clock: Clock, blobs: Blobs, lease: HeldLease, renew: Callable[[], Awaitable[None]]
+        cls,
+        store: Store,
+        clock: Clock,
+        blobs: Blobs,
+        lease: HeldLease,
+        renew: Callable[[], Awaitable[None]],
+        earlier: Sequence[Task] = (),
     ) -> Journal:
-        """Open the journal of a lease's epoch. Reads earlier runs only if there are any.
+        """Open the journal of a lease's epoch. Reads earlier runs only if there are any, also those of *earlier* tasks.
+
+        *earlier* are ended tasks, the oldest first, whose conversation the lease's task goes on with.
 
         The run document is created by the first flush, or by the commit that settles the task, so a short turn
         costs one write for its run instead of two.
         """
         journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id), lease.task.session_hash))
-        task = lease.task
-        numbers = range(max(1, task.work_epoch + 1, lease.epoch - EPOCHS_REPLAYED), lease.epoch)
-        runs = await store.get_many([run_path(task.run_id(number)) for number in numbers])
+        for ended in earlier:
+            await journal._learn(ended, ended.epoch + 1)
+        await journal._learn(lease.task, lease.epoch)
+        return journal
+
+    async def _learn(self, task: Task, before: int) -> None:
+        """Read the steps of a task's runs before the epoch *before*, and apply the decisions about them."""
+        numbers = range(max(1, task.work_epoch + 1, before - EPOCHS_REPLAYED), before)
+        runs = await self.store.get_many([run_path(task.run_id(number)) for number in numbers])
         for number, run in zip(numbers, runs, strict=True):
             if run.data is not None:
-                if run.data.get("status") in ALIVE:
-                    journal.left_open.append(run.path)
-                for event in await read_events(store, run):
+                if run.data.get("status") in ALIVE and task is self.lease.task:
+                    self.left_open.append(run.path)
+                for event in await read_events(self.store, run):
                     payload = event.get("payload") or {}
-                    journal.known.learn(str(event.get("type")), str(payload.get("step")), payload)
-            if number == (task.decided_epoch or lease.epoch - 1):  # 0: written by hand before this claim
-                journal.known.decide(task.step_decisions)
-        return journal
+                    self.known.learn(str(event.get("type")), str(payload.get("step")), payload)
+            if number == (task.decided_epoch or before - 1):  # 0: written by hand before this claim
+                self.known.decide(task.step_decisions)
 
     @property
     def run_id(self) -> str:

@@ -167,7 +167,7 @@ def new_task(spec: TaskSpec, now: datetime, *, waiting_on: int = 0) -> Task:
     )
 
 
-def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) -> Task:
+def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime, waiting_on: int) -> Task:
     """Build the task planned by *parent* in its turn of *epoch*; ``depends_on`` still contains plan keys.
 
     No limit of the parent is loosened: constraints, deadline, session, or configuration of a capability. Raises
@@ -195,7 +195,7 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime) 
         expected_outcome=planned.expected_outcome,
         fresh_key=f"{parent.task_id}.{epoch}/{planned.key}",
     )
-    task = new_task(spec, now, waiting_on=len(planned.depends_on))
+    task = new_task(spec, now, waiting_on=waiting_on)
     return task.model_copy(
         update={
             "parent_task_id": parent.task_id,

@@ -13,7 +13,7 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
-from fireswarm.swarm.board import claim, graph, settle, submit, sweep
+from fireswarm.swarm.board import claim, graph, rounds, settle, submit, sweep
 from fireswarm.swarm.board.claim import Claimer, Contention, HasSkill
 from fireswarm.swarm.board.operator import actions, edits, explain, stalls
 from fireswarm.swarm.board.rules import BoardContext
@@ -34,6 +34,7 @@ class Board(BoardContext):
     settle_edited = edits.settle_edited
     cancel = actions.cancel
     retry = actions.retry
+    retry_with_note = actions.retry_with_note
     answer = actions.answer
     relatives = explain.relatives
     explain = explain.explain
@@ -51,11 +52,11 @@ class Board(BoardContext):
 
     def births(self, held: HeldLease, handoff: Handoff) -> Sequence[Task]:
         """Return the tasks that settling *handoff* will create. Raises GraphInvalid for an invalid plan."""
-        return submit.children_of(held.task, held.epoch, handoff.tasks, self.roles, self.clock, self.rules)
+        return rounds.births_of(self, held.task, held.epoch, handoff)
 
-    def check_plan(self, planned: Sequence[PlannedTask]) -> None:
-        """Raise GraphInvalid for an invalid plan."""
-        graph.validate(planned, self.roles, self.rules.max_graph_tasks)
+    def check_plan(self, planned: Sequence[PlannedTask], children: Sequence[Task] = ()) -> None:
+        """Raise GraphInvalid for an invalid plan; *children* are its earlier tasks."""
+        graph.validate(planned, self.roles, self.rules.max_graph_tasks, rounds.by_key(children))
 
     async def get(self, task_id: str) -> Task:
         """Read one task. Raises NotFound for an unknown id."""

@@ -328,6 +328,9 @@ def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str
     match task.on_child_failure:
         case ChildFailure.WAIT:
             counted = waiting.children & ended
+        case ChildFailure.REPLAN if task.wakes_on_failure and waiting.children - set(task.gave_up):
+            gave_up = [*task.gave_up, *sorted(waiting.children - set(task.gave_up))]
+            return queued_fields(task, f"{text}: its planner decides") | {"waiting_on": 0, "gave_up": gave_up}
         case ChildFailure.REPLAN:
             counted = waiting.children
         case ChildFailure.FAIL:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.errors import GraphInvalid
 
+NO_TASKS: Mapping[str, Task] = {}
 
-def validate(tasks: Sequence[PlannedTask], roles: Collection[str], max_tasks: int) -> list[PlannedTask]:
-    """Return *tasks* with dependencies first. Raises GraphInvalid with the reason for an invalid plan."""
+
+def validate(
+    tasks: Sequence[PlannedTask], roles: Collection[str], max_tasks: int, known: Mapping[str, Task] = NO_TASKS
+) -> list[PlannedTask]:
+    """Return *tasks* with dependencies first. Raises GraphInvalid with the reason for an invalid plan.
+
+    *known* are earlier tasks of the plan by key, on which new ones may depend.
+    """
+    if not tasks and known:
+        return []
     if not tasks:
         raise GraphInvalid("the plan has no task: a handoff needs at least one")
     if len(tasks) > max_tasks:
@@ -20,26 +29,38 @@ def validate(tasks: Sequence[PlannedTask], roles: Collection[str], max_tasks: in
         keys = [task.key for task in tasks]
         twice = sorted({key for key in keys if keys.count(key) > 1})
         raise GraphInvalid(f"task keys are used twice in the plan: {', '.join(twice)}")
+    if again := [key for key in by_key if key in known]:
+        raise GraphInvalid(f"the plan has tasks {', '.join(again)} already: give new tasks other keys")
     for task in tasks:
-        if task.assigned_to not in roles:
-            raise GraphInvalid(
-                f"task {task.key!r} is assigned to {task.assigned_to!r}, which is not a role of this swarm "
-                f"(known: {', '.join(sorted(roles))}); add roles/{task.assigned_to}/ROLE.md or change the plan"
-            )
-        missing = [key for key in task.depends_on if key not in by_key]
-        if missing:
-            raise GraphInvalid(f"task {task.key!r} depends on {', '.join(missing)}, which the plan does not have")
-        if len(set(task.depends_on)) < len(task.depends_on):
-            raise GraphInvalid(f"task {task.key!r} names a dependency twice")
+        _check_task(task, by_key, roles, known)
     return _sort_topologically(by_key)
+
+
+def _check_task(
+    task: PlannedTask, by_key: Mapping[str, PlannedTask], roles: Collection[str], known: Mapping[str, Task]
+) -> None:
+    """Raise GraphInvalid for an unknown role, and for a dependency that cannot be met."""
+    if task.assigned_to not in roles:
+        raise GraphInvalid(
+            f"task {task.key!r} is assigned to {task.assigned_to!r}, which is not a role of this swarm "
+            f"(known: {', '.join(sorted(roles))}); add roles/{task.assigned_to}/ROLE.md or change the plan"
+        )
+    missing = [key for key in task.depends_on if key not in by_key and key not in known]
+    if missing:
+        raise GraphInvalid(f"task {task.key!r} depends on {', '.join(missing)}, which the plan does not have")
+    lost = [key for key in task.depends_on if key in known and (known[key].given_up or known[key].canceled)]
+    if lost:
+        raise GraphInvalid(f"task {task.key!r} depends on {', '.join(lost)}, which failed: retry it, or plan anew")
+    if len(set(task.depends_on)) < len(task.depends_on):
+        raise GraphInvalid(f"task {task.key!r} names a dependency twice")
 
 
 def _sort_topologically(by_key: dict[str, PlannedTask]) -> list[PlannedTask]:
     """Return the tasks with dependencies first. Raises GraphInvalid for a cycle."""
-    waiting = {key: set(task.depends_on) for key, task in by_key.items()}
+    waiting = {key: set(task.depends_on) & by_key.keys() for key, task in by_key.items()}
     dependents: dict[str, list[str]] = {key: [] for key in by_key}
-    for key, task in by_key.items():
-        for needed in task.depends_on:
+    for key in by_key:
+        for needed in waiting[key]:
             dependents[needed].append(key)
     ready = [key for key, needs in waiting.items() if not needs]
     ordered: list[PlannedTask] = []

@@ -16,12 +16,12 @@ from fireswarm.contracts.swarm.task import StatusReason, Task, TaskResult, TaskS
 from fireswarm.errors import Conflict, StoreError, StoreUnavailable, WorkEdited
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import run_path, task_path
-from fireswarm.swarm.board import claim
+from fireswarm.swarm.board import claim, rounds
 from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.operator.answers import ask_fields
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields, waiting_fields
-from fireswarm.swarm.board.submit import children_of, document
+from fireswarm.swarm.board.submit import document
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,9 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
             raise held.lost()
         if held.task.work_id != held.work_id and not isinstance(outcome, Released):
             raise WorkEdited(f"the objective or context of task {held.task.task_id} was edited during its turn")
+        outcome, joins = await rounds.refreshed(board, outcome)
         transition = transition_of(board, held, outcome)
-        fields = transition.fields | {"checkpoint_uri": run_path(held.run_id)}
-        writes: list[Write] = [Update(task_path(held.task.task_id), fields, held.version)]
-        writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
-        writes += also
+        writes = [*_writes_of(held, transition, joins), *also]
         try:
             if held.task.dependents:
                 summary = transition.fields["summary"]
@@ -81,11 +79,20 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
             existed = conflict.exists
             continue
         held.over = True
+        await rounds.check_after(board, held.task.task_id, outcome)
         return transition
     raise StoreUnavailable(
         f"task {held.task.task_id}: too many write conflicts while settling; "
         "the lease will expire and the task will be retried"
     )
+
+
+def _writes_of(held: HeldLease, transition: Transition, joins: Sequence[rounds.Join]) -> list[Write]:
+    """Return the writes of a transition: the task, its new tasks, and the children for which these wait."""
+    fields = transition.fields | {"checkpoint_uri": run_path(held.run_id)}
+    writes: list[Write] = [Update(task_path(held.task.task_id), fields, held.version)]
+    writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
+    return writes + rounds.link(transition.births, joins)
 
 
 async def _was_applied(board: BoardContext, held: HeldLease, transition: Transition) -> bool:
@@ -158,14 +165,18 @@ def _block(
 def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transition:
     """Return the transition of a handoff: done, or blocked until the new tasks end."""
     task = held.task
-    births = children_of(task, held.epoch, handoff.tasks, board.roles, board.clock, board.rules)
+    births = rounds.births_of(board, task, held.epoch, handoff)
     ids = [child.task_id for child in births]
     if not handoff.resume:
         ended = _end(task, handoff.result)
         return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births))
     linked = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
+    count = rounds.waiting_count(births, handoff.children)
     summary = handoff.result.summary or f"waits for {count_noun(len(ids), 'task')} it created"
     fields = waiting_fields(task, StatusReason.DELEGATING, summary, board.clock.now())
-    fields |= {"children": [*task.children, *ids], "waiting_on": len(ids), "turn": task.turn + 1}
+    fields |= {"children": [*task.children, *ids], "waiting_on": count, "turn": task.turn + 1}
+    fields |= {"wakes_on_failure": handoff.plans} if handoff.plans or task.wakes_on_failure else {}
+    if handoff.children:
+        fields["gave_up"] = rounds.no_longer_awaited(handoff.children)
     fields |= _so_far(handoff.result)
     return Transition(fields, linked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Snapshot, Store, Update, Write
@@ -122,13 +122,20 @@ async def _parents(store: Store, spec: TaskSpec) -> dict[str, tuple[Snapshot, Ta
 
 
 def children_of(
-    parent: Task, epoch: int, planned: Sequence[PlannedTask], roles: Collection[str], clock: Clock, rules: BoardRules
+    parent: Task,
+    epoch: int,
+    planned: Sequence[PlannedTask],
+    roles: Collection[str],
+    clock: Clock,
+    rules: BoardRules,
+    known: Mapping[str, Task] = graph.NO_TASKS,
 ) -> list[Task]:
-    """Build the tasks of a plan, linked to each other by id. Writes nothing."""
-    ordered = graph.validate(planned, roles, rules.max_graph_tasks)
+    """Build the tasks of a plan, linked to each other by id; *known* are earlier ones by key. Writes nothing."""
+    ordered = graph.validate(planned, roles, rules.max_graph_tasks, known)
     now = clock.now()
-    tasks = {item.key: planned_task(parent, epoch, item, now) for item in ordered}
-    ids = {key: task.task_id for key, task in tasks.items()}
+    ended = {key for key, task in known.items() if task.status is TaskStatus.DONE}
+    tasks = {item.key: planned_task(parent, epoch, item, now, len(set(item.depends_on) - ended)) for item in ordered}
+    ids = {key: task.task_id for key, task in {**known, **tasks}.items()}
     dependents: dict[str, list[str]] = {key: [] for key in ids}
     for item in ordered:
         for needed in item.depends_on:

@@ -22,6 +22,7 @@ from fireswarm.swarm.board.dependents import (
     fewer,
     tell_of_loss,
 )
+from fireswarm.swarm.board.rounds import check_children
 from fireswarm.swarm.board.rules import BoardContext
 
 
@@ -62,10 +63,12 @@ async def check_waiting(board: BoardContext, snapshot: Snapshot, task: Task, now
     Returns the new status, or None if it goes on waiting. Costs one read for each awaited task; above `MAX_WRITTEN`,
     three for 1,000 awaited ones, unless some are gone.
     """
-    if task.waiting_on > MAX_WRITTEN and not await _some_are_lost(board, task):
+    if task.waiting_on > MAX_WRITTEN and not task.wakes_on_failure and not await _some_are_lost(board, task):
         if await count_awaited(board, task.task_id):
             return TaskStatus.QUEUED
         return await _check_later(board, snapshot, task, now)
+    if task.wakes_on_failure and await check_children(board, task.task_id):
+        return TaskStatus.QUEUED
     awaited = look_at(task, await board.store.get_many([task_path(item) for item in awaited_ids(task)]))
     for lost_id, how in awaited.lost:
         text = f"task {lost_id[:SHORT_ID_CHARS]} {how}"

@@ -6,15 +6,18 @@ A skill gets local files and full values; documents hold URIs.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Signal
 from fireswarm.contracts.skills.skill import ChildResult, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult
+from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.state import Relatives, Turn
+from fireswarm.swarm.turn.thread import earlier_tasks
 
 
 async def gather_inputs(turn: Turn) -> SkillRequest:
@@ -22,9 +25,12 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
     task, swarm = turn.task, turn.swarm
     hooks = HOOKS.get(task.assigned_to, NO_HOOKS)
     facts = [fact for recall in hooks.facts for fact in await recall(swarm.memory, task)]
-    dependencies, children = await _relatives(turn)
+    earlier = await earlier_tasks(swarm, task)
+    if task.continues and not earlier:
+        raise InvalidInput(f"continues names task {task.continues}, which this session does not have")
+    dependencies, children = await _relatives(turn, [child for item in (*earlier, task) for child in item.children])
     envelope = await _open_envelope(turn)
-    turn.relatives = Relatives(dependencies, children, envelope)
+    turn.relatives = Relatives(dependencies, children, envelope, earlier)
     artifacts: list[Artifact] = list(envelope.artifacts) if envelope else []
     signals: list[Signal] = list(envelope.signals) if envelope else []
     for dependency in dependencies:
@@ -82,16 +88,16 @@ async def _open_envelope(turn: Turn) -> Envelope | None:
     return envelope
 
 
-async def _relatives(turn: Turn) -> tuple[list[Task], list[Task]]:
+async def _relatives(turn: Turn, child_ids: Sequence[str]) -> tuple[list[Task], list[Task]]:
     """Read the task's dependencies and children; missing ones and those of other sessions are skipped."""
     task = turn.task
-    paths = [task_path(task_id) for task_id in (*task.depends_on, *task.children)]
+    paths = [task_path(task_id) for task_id in (*task.depends_on, *child_ids)]
     snapshots = await turn.swarm.store.get_many(paths)
     read = [parse_task_snapshot(item) for item in snapshots if item.data is not None]
     tasks = {item.task_id: item for item in read if item.session_hash == task.session_hash}
     return (
         [tasks[task_id] for task_id in task.depends_on if task_id in tasks],
-        [tasks[task_id] for task_id in task.children if task_id in tasks],
+        [tasks[task_id] for task_id in child_ids if task_id in tasks],
     )
 
 

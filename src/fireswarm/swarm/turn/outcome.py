@@ -56,7 +56,10 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
         case SkillState.COMPLETED:
             return Done(task_result)
         case SkillState.DELEGATING:
-            return Handoff(result.tasks, resume=True, result=task_result)
+            children = tuple(turn.relatives.children)
+            return Handoff(
+                result.tasks, result=task_result, revisions=turn.revisions, children=children, plans=turn.plans
+            )
         case SkillState.INPUT_REQUIRED:
             if not result.questions:
                 raise SkillFailed(f"task {turn.task.task_id}: the skill requires input but asks no question")
@@ -78,6 +81,14 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
             raise SkillFailed("the skill asks for advice, but its SKILL.md has no execution_mode")
         case SkillState.FAILED:
             raise SkillReportedFailure(result)
+
+
+async def end_children(turn: Turn) -> None:
+    """Cancel the children of a task that is done which have not ended: nothing would ever continue them."""
+    for child in turn.relatives.children:
+        if not child.status.terminal:
+            await turn.journal.seconds_left()  # raises LeaseLost: another agent may go on with the task
+            await turn.swarm.board.cancel(child.task_id, "its objective ended", tree=True)
 
 
 async def outcome_of_original(turn: Turn) -> Outcome:

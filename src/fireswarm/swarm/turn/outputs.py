@@ -64,8 +64,8 @@ async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> S
 
 
 def output_folder(parts: SwarmParts, task: Task) -> Path:
-    """Return the output folder of a task, shared by all of its turns on this machine."""
-    return parts.workdir / OUTPUT_FOLDER / task.task_id
+    """Return the output folder of a task, shared by all turns of its conversation on this machine."""
+    return parts.workdir / OUTPUT_FOLDER / task.thread
 
 
 async def remove_outputs(parts: SwarmParts, task: Task) -> None:

@@ -10,7 +10,7 @@ from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
 from fireswarm.contracts.ports import Write
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.contracts.swarm.envelope import Envelope
-from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Retry, Waiting
+from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Retry, Revision, Waiting
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task
@@ -42,11 +42,15 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Relatives:
-    """What hands inputs to a task: the tasks that it depends on, its children, and its envelope."""
+    """What hands inputs to a task: the tasks that it depends on, its children, and its envelope.
+
+    ``earlier`` are the tasks whose conversation it goes on with, the oldest first; their children are its own too.
+    """
 
     dependencies: Sequence[Task] = ()
     children: Sequence[Task] = ()
     envelope: Envelope | None = None
+    earlier: Sequence[Task] = ()
 
 
 @dataclass(slots=True)
@@ -54,7 +58,8 @@ class Turn:
     """One leased task during its turn.
 
     The first two steps of ``run_turn`` set ``request``, ``relatives`` and ``engine``. ``origins`` maps local
-    copies of artifacts to their original URIs.
+    copies of artifacts to their original URIs. ``plans`` is True if the result is a round of a plan, ``revisions`` are
+    the finished tasks that it sends back.
     """
 
     lease: HeldLease
@@ -65,6 +70,8 @@ class Turn:
     request: SkillRequest = field(init=False)
     engine: Engine = field(init=False)
     relatives: Relatives = Relatives()
+    plans: bool = False
+    revisions: tuple[Revision, ...] = ()
     conversation: TaskConversation | NoConversation = field(default_factory=NoConversation)
     origins: dict[str, str] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)

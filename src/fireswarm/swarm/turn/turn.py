@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from fireswarm.contracts.skills.skill import SkillState
+from fireswarm.contracts.swarm.outcome import Done
 from fireswarm.errors import LeaseLost
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.board import HeldLease
@@ -16,14 +17,16 @@ from fireswarm.swarm.turn.conversation import TurnRefused
 from fireswarm.swarm.turn.engines.choose import choose_engine
 from fireswarm.swarm.turn.given.deliverable import with_files_of_last_tasks
 from fireswarm.swarm.turn.inputs import gather_inputs
-from fireswarm.swarm.turn.outcome import describe_error, outcome_of, outcome_of_error, outcome_of_original
+from fireswarm.swarm.turn.outcome import describe_error, end_children, outcome_of, outcome_of_error, outcome_of_original
 from fireswarm.swarm.turn.outputs import gather_writes
 from fireswarm.swarm.turn.state import Turn, TurnEnd
+from fireswarm.swarm.turn.thread import earlier_tasks
 
 
 async def open_journal(lease: HeldLease, parts: SwarmParts) -> Journal:
     """Open the journal of a lease's run. Raises StoreError."""
-    return await Journal.open(parts.store, parts.clock, parts.blobs, lease, partial(parts.board.renew, lease))
+    earlier = await earlier_tasks(parts, lease.task)
+    return await Journal.open(parts.store, parts.clock, parts.blobs, lease, partial(parts.board.renew, lease), earlier)
 
 
 async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
@@ -42,6 +45,8 @@ async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
             result = result.model_copy(update={"artifacts": artifacts})
         turn.writes += await turn.conversation.keep(result)
         outcome = outcome_of(turn, result)
+        if isinstance(outcome, Done):
+            await end_children(turn)
         await gather_writes(turn, result, outcome)  # facts, replies, writes of the role, envelopes
         return turn.end(outcome)
     except LeaseLost:

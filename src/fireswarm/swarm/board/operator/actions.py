@@ -42,6 +42,10 @@ RETRYABLE = frozenset(
 )
 
 
+RETRIED_TURNS = 10
+"""Additional decisions of a model whose task its planner retries: it may have used up its own."""
+
+
 async def load(store: Store, task_id: str) -> tuple[Task, Any]:
     """Read a task and its version. Raises NotFound, with a hint, for an unknown id."""
     snapshot = await store.get(task_path(task_id))
@@ -177,6 +181,16 @@ async def retry(
         return state | decided | {"attempt": 0, "error": None, "waiting_on": 0, "deadline": deadline}
 
     return await _change(store, rules, task_id, fields, also=partial(tell_of_retry, store))
+
+
+async def retry_with_note(board: BoardContext, child: Task, note: str) -> Task:
+    """Queue a failed child again as its planner asks; its model is told the *note*. Raises as ``retry`` does."""
+    await _change(board.store, board.rules, child.task_id, lambda _: {"feedback": note}, also=_nothing_else)
+    return await retry(board, child.task_id, turns=RETRIED_TURNS)
+
+
+async def _nothing_else(_: Task) -> Sequence[Write]:
+    return ()
 
 
 def _decision_fields(task: Task, redo: Sequence[str], skip: Sequence[str]) -> dict[str, Any]:

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
-
 from fireswarm.capabilities import CapabilityContext, grants, registry_for
 from fireswarm.capabilities.workspace.artifacts import merge_outputs
 from fireswarm.capabilities.workspace.outputs import prepare_outputs
-from fireswarm.contracts.base import Contract, explain_validation
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
-from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact, Confidence, Signal
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.skills.skill import Fact, PlannedTask, SkillResult, SkillState
+from fireswarm.contracts.skills.skill import SkillResult, SkillState
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import DecisionInvalid, InvalidInput, PolicyRefused, SkillFailed, ThoughtFailed
+from fireswarm.errors import DecisionInvalid, SkillFailed, ThoughtFailed
 from fireswarm.llm.step_names import answer_steps
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.engines.permission import grant_for
-from fireswarm.swarm.turn.given.deliverable import named_files, unknown_paths
+from fireswarm.swarm.turn.engines.role_result import (
+    RESULT_SCHEMA,
+    RoleResult,
+    carry_out,
+    named_workspace,
+    placed,
+    result_fault,
+    revisions_of,
+    route_fault,
+)
+from fireswarm.swarm.turn.given.deliverable import named_files
 from fireswarm.swarm.turn.given.files import InputFiles
 from fireswarm.swarm.turn.given.for_model import inputs_of
 from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
+from fireswarm.swarm.turn.thread import feedback_of, restore_outputs
 
 PLANNED = "planned"
 """Journal step that marks a plan as handed out. The turns after it are a new phase with separate steps."""
@@ -43,26 +52,6 @@ HAND_OVER = (
     "input with ask_user."
 )
 """Advice to a model that calls a skill which needs its own task."""
-
-
-class RoleResult(Contract):
-    """The structured result with which a role may finish; ROLE.md says which parts to fill."""
-
-    tasks: tuple[PlannedTask, ...] = ()
-    deliver: tuple[str, ...] = Field(
-        default=(),
-        max_length=50,
-        description="paths of input files that are the result, such as inputs/w1/report.md; "
-        "default: your own files, else those of the plan's last tasks",
-    )
-    facts: tuple[Fact, ...] = Field(default=(), max_length=100)
-    signals: tuple[Signal, ...] = Field(default=(), max_length=100)
-    insights: tuple[str, ...] = Field(default=(), max_length=40)
-    confidence: Confidence | None = None
-    next_recommended_actions: tuple[str, ...] = Field(default=(), max_length=20)
-
-
-RESULT_SCHEMA = RoleResult.model_json_schema()
 
 
 async def _nothing() -> dict[str, Any]:
@@ -83,6 +72,8 @@ class ModelEngine:
         turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
         cwd, outputs = _folders(turn, mind)
+        await restore_outputs(turn, turn.relatives.earlier, outputs)
+        reply, steering = feedback_of(turn, phase)
         grant = grant_for(turn, cwd)
         inputs = await inputs_of(turn, phase)
         given = inputs.files.given
@@ -105,7 +96,7 @@ class ModelEngine:
                 answered=task.answered,
                 phase=phase,
                 extra_decisions=task.extra_turns,
-                check_result=lambda result: _result_fault(result, turn, phase, inputs.files),
+                check_result=lambda result: result_fault(result, turn, phase, inputs.files),
                 run_skill=_skills_of(turn).run,
                 tools={
                     **file_tools(grant, outputs, mind.redact.text, partial(publish_output, turn), given),
@@ -113,25 +104,31 @@ class ModelEngine:
                 },
                 outputs=outputs,
                 inputs=given,
+                next_message=reply,
+                steering=steering,
                 result_schema=RESULT_SCHEMA,
-                roles=tuple(role for role in turn.request.roles if not _route_fault(turn, role)),
+                roles=tuple(role for role in turn.request.roles if not route_fault(turn, role)),
                 children=inputs.children,
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.failed:
             raise _with_redo_steps(conclusion, phase)
-        result = _result(conclusion, await publish_folder(turn, outputs), _carried_over(turn), inputs.files)
+        outputs_made = replace(conclusion, outputs=tuple(_republished(turn, output) for output in conclusion.outputs))
+        result = _result(outputs_made, await publish_folder(turn, outputs), _carried_over(turn), inputs.files)
         if result.tasks:
-            result = result.model_copy(update={"tasks": tuple(_placed(task, turn) for task in result.tasks)})
-        if conclusion.status is ConclusionStatus.FINISHED and result.tasks:
+            result = result.model_copy(update={"tasks": tuple(placed(task, turn) for task in result.tasks)})
+        if conclusion.status is ConclusionStatus.FINISHED and result.state is SkillState.DELEGATING:
+            read = RoleResult.model_validate(conclusion.result)
+            await carry_out(turn, read, phase)
+            turn.plans, turn.revisions = True, revisions_of(turn, read)
             await turn.journal.steps.step(PLANNED, phase, _nothing, idempotent=True, last=True)
         return result
 
 
 def _with_redo_steps(conclusion: Conclusion, phase: int) -> Exception:
-    """Return the error of a failed run. After an invalid decision, a retry requests that decision again."""
+    """Return the error of a failed run. After an invalid decision, or one to give up, a retry requests it again."""
     error = conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
-    if isinstance(error, DecisionInvalid):
+    if isinstance(error, (DecisionInvalid, ThoughtFailed)) and conclusion.reason in ("gave_up", DecisionInvalid.code):
         error.redo_steps = tuple(f"{phase}/{step}" for step in answer_steps(conclusion.turns))
     return error
 
@@ -156,7 +153,7 @@ def _skills_of(turn: Turn) -> SkillRunner:
 
 def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
     """Return the folder for tools and commands, and the task's output folder; they are the same if no path is named."""
-    named, outputs = _named_workspace(turn), output_folder(turn.swarm, turn.task)
+    named, outputs = named_workspace(turn), output_folder(turn.swarm, turn.task)
     container = mind.settings.runtime.confinement == "container"
     outputs = prepare_outputs(outputs, named or turn.swarm.workdir, container=container)
     return named or outputs, outputs
@@ -169,79 +166,19 @@ def _carried_over(turn: Turn) -> list[Artifact]:
     return [artifact for artifact in earlier if artifact.uri and turn.swarm.blobs.holds(artifact.uri, folder)]
 
 
-def _named_workspace(turn: Turn) -> Path | None:
-    """Return the folder that the task's context names, or None.
-
-    Raises InvalidInput if it does not exist: in an empty folder, a model would find nothing to work on.
-    """
-    path = _named_path(turn.request.context, turn.swarm.settings.path(Path()))
-    if path is None:
-        return None
-    if not path.exists():
-        raise InvalidInput(f"context.path names {path}, which does not exist on this machine")
-    return (path if path.is_dir() else path.parent).resolve()
-
-
-def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
-    """Return the path that a context names, relative to *base*; None for no path, and for an address."""
-    named = context.get("path")
-    if not isinstance(named, str) or not named.strip() or "://" in named.removeprefix("file://"):
-        return None
-    path = Path(named.removeprefix("file://")).expanduser()
-    return path if path.is_absolute() else base / path
-
-
-def _placed(task: PlannedTask, turn: Turn) -> PlannedTask:
-    """Return a planned task with its path in full: a relative one is relative to the planner's own folder.
-
-    Raises InvalidInput for a path that does not exist.
-    """
-    base = _named_workspace(turn) or turn.swarm.settings.path(Path())
-    path = _named_path(task.context, base)
-    if path is None:
-        return task
-    if not path.exists():
-        raise InvalidInput(f"context.path of {task.key} names {path}, which does not exist: list_files shows what does")
-    return task.model_copy(update={"context": {**task.context, "path": str(path)}})
-
-
-def _route_fault(turn: Turn, to: str) -> str:
-    """Return the reason why the role may not hand work to the role *to*, or ""."""
-    try:
-        turn.swarm.mailbox.policy.check_route(turn.task.assigned_to, to)
-    except PolicyRefused as error:
-        return str(error)
-    return ""
-
-
-def _result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: InputFiles) -> str:
-    """Return the error of a structured result, worded for the model, or ""."""
-    swarm = turn.swarm
-    try:
-        read = RoleResult.model_validate(result)
-    except ValidationError as error:
-        return f"result does not fit: {explain_validation(error)}"
-    if unknown := unknown_paths(files, read.deliver):
-        return f"deliver names {', '.join(unknown)}, which are no input files: list_files with path inputs names them"
-    if not read.tasks:
-        return ""
-    if phase:
-        return "your plan has already been carried out: finish with the answer, without tasks"
-    unknown = [
-        f"{task.key}: {task.skill}" for task in read.tasks if task.skill and task.skill not in swarm.catalog.skills
-    ]
-    if unknown:
-        return f"there is no such skill: {', '.join(unknown)}; omit skill to let the role choose"
-    try:
-        swarm.board.check_plan(read.tasks)
-        if fault := next((fault for task in read.tasks if (fault := _route_fault(turn, task.assigned_to))), ""):
-            return fault
-        for task in read.tasks:
-            _placed(task, turn)
-            grants.grants_for_planned(swarm.roles[task.assigned_to], task.capabilities)
-    except InvalidInput as error:
-        return str(error)
-    return ""
+def _republished(turn: Turn, output: SkillResult) -> SkillResult:
+    """Return a result with the addresses under which this task stores files that an earlier one stored."""
+    new = f"/{turn.task.task_id}/{OUTPUT_FOLDER}/"
+    old = [f"/{task.task_id}/{OUTPUT_FOLDER}/" for task in turn.relatives.earlier]
+    if not old or not output.artifacts:
+        return output
+    artifacts: list[Artifact] = []
+    for artifact in output.artifacts:
+        uri = artifact.uri
+        for folder in old:
+            uri = uri.replace(folder, new) if uri else uri
+        artifacts.append(artifact.model_copy(update={"uri": uri}))
+    return output.model_copy(update={"artifacts": tuple(artifacts)})
 
 
 def _result(
@@ -265,7 +202,7 @@ def _result(
         return last.model_copy(update=update)
     result = RoleResult.model_validate(conclusion.result)
     answer = conclusion.answer.strip()
-    if not (answer or result.tasks):
+    if not (answer or result.goes_on):
         raise SkillFailed("the model finished without an answer")
     artifacts = [*named_files(inputs, result.deliver), *artifacts]
     artifacts.append(
@@ -274,8 +211,8 @@ def _result(
         )
     )
     return SkillResult(
-        state=SkillState.DELEGATING if result.tasks else SkillState.COMPLETED,
-        summary=truncate(answer or f"planned {len(result.tasks)} tasks", MAX_RESULT_SUMMARY_CHARS),
+        state=SkillState.DELEGATING if result.goes_on else SkillState.COMPLETED,
+        summary=truncate(answer or f"planned {count_noun(len(result.tasks), 'task')}", MAX_RESULT_SUMMARY_CHARS),
         artifacts=tuple(artifacts),
         signals=(*_all(outputs, "signals"), *result.signals),
         insights=(*_all(outputs, "insights"), *result.insights),

@@ -24,11 +24,11 @@ def unknown_paths(files: InputFiles, paths: Sequence[str]) -> list[str]:
 def with_files_of_last_tasks(artifacts: Sequence[Artifact], children: Sequence[Task]) -> tuple[Artifact, ...]:
     """Return the artifacts of a finished planner, with the files of its plan's last tasks first if it has none.
 
-    The last tasks are those done on which no other task of the plan depends.
+    The last tasks are those done on which no other task of the plan depends, and which were not sent back.
     """
     if any(_is_file(artifact) for artifact in artifacts):
         return tuple(artifacts)
-    needed = {task_id for child in children for task_id in child.depends_on}
+    needed = {task_id for child in children for task_id in (*child.depends_on, child.continues)}
     last = [child for child in children if child.task_id not in needed and child.status is TaskStatus.DONE]
     found: list[Artifact] = []
     for child in last:

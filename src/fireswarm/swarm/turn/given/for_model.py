@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fireswarm.contracts.base import Contract
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.llm.budget import Spend
+from fireswarm.storage.documents import queries
 from fireswarm.swarm.turn.given.files import (
+    ANSWER,
     Giver,
     InputFiles,
     attachments_giver,
@@ -20,6 +25,7 @@ from fireswarm.swarm.turn.given.files import (
 )
 from fireswarm.swarm.turn.given.material import describe_givers, whole_lines
 from fireswarm.swarm.turn.state import Turn
+from fireswarm.swarm.turn.thread import original_notes
 
 CHILD_CHARS = 12_000
 """Maximum characters of the quoted files of one delegated task, in the output of its call."""
@@ -49,7 +55,7 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
     files = InputFiles(input_root(turn.swarm, task.task_id), turn.swarm.blobs)
     root = await _root(turn)
     given = [giver_of(dependency, folders) for dependency in relatives.dependencies]
-    envelope = relatives.envelope
+    envelope = relatives.envelope if task.continues is None else None
     if envelope is not None and envelope.artifacts:
         given.append(Giver("handed-over", "the envelope of this task", artifacts=envelope.artifacts))
     attached = _attachments(turn)
@@ -61,12 +67,12 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
     shown = [*given, *(children if phase else ())]
     blocks = describe_givers(shown, files.by_giver, await _texts(files, shown))
     if phase:
-        blocks.insert(len(given), "# Tasks of your plan")
+        blocks.insert(len(given), await _plan_so_far(turn, phase))
     text = "\n\n".join(
         block
         for block in (
             "# Inputs",
-            _place_in_plan(task, root, envelope.notes if envelope is not None else ""),
+            _place_in_plan(task, root, await original_notes(turn)),
             f"## Expected outcome\n{request.expected_outcome}" if request.expected_outcome else "",
             HOW_TO_READ if any(files.by_giver.get(giver.folder) for giver in shown) else "",
             *blocks,
@@ -79,10 +85,63 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
     )
     told: dict[str, str] = {}
     for child, giver in zip(relatives.children, children, strict=True):
-        if not phase:
+        if child.plan_key.startswith("call."):
             own = describe_givers([giver], files.by_giver, await _texts(files, [giver]), CHILD_CHARS)
             told[child.plan_key] = "\n\n".join(own)
-    return ModelInputs(files, text, told)
+    return ModelInputs(files, await _recorded(turn, phase, text), told)
+
+
+async def _recorded(turn: Turn, phase: int, text: str) -> str:
+    """Return the text as the first start of this phase had it: children go on meanwhile, and facts are learned."""
+    if not phase and not turn.request.facts:
+        return text
+
+    async def record() -> str:
+        return text
+
+    return str(await turn.journal.steps.step(f"{phase}/inputs", None, record, idempotent=True))
+
+
+async def _plan_so_far(turn: Turn, phase: int) -> str:
+    """Return the state of the plan: its round, and for each task the state, what it needs, and what it cost."""
+    children, rounds = turn.relatives.children, turn.swarm.settings.worker.plan_rounds
+    keys = {child.task_id: child.plan_key for child in children}
+    spent = await _spent(turn)
+    lines = [
+        "# Tasks of your plan",
+        f"Round {phase} of {rounds}. Finish with the answer when the work is good. Otherwise change the plan: "
+        "finish with result.tasks (new tasks, which may depend on earlier ones), result.revise (send finished work "
+        "back), result.retry (failed tasks), result.cancel or result.wait.",
+    ]
+    for child in children:
+        state = child.status.value if child.status_reason is None else f"{child.status.value}: {child.status_reason}"
+        needs = [keys[each] for each in child.depends_on if each in keys]
+        after = f", after {', '.join(needs)}" if needs else ""
+        cost = f", {spent[child.task_id]}" if child.task_id in spent else ""
+        error = f": {truncate(' '.join(child.error.split()), MAX_LABEL_CHARS)}" if child.error else ""
+        lines.append(f"- {child.plan_key} ({child.assigned_to}{after}{cost}): {state}{error}")
+    earlier = turn.task.result.artifacts if turn.task.result is not None else ()
+    if said := next((str(item.value) for item in earlier if item.type == ANSWER and item.value), ""):
+        lines += ["", "What you said when you planned:", truncate(said, MAX_RESULT_SUMMARY_CHARS)]
+    return "\n".join(lines)
+
+
+async def _spent(turn: Turn) -> dict[str, str]:
+    """Return what the model calls of each task of the objective cost, in words."""
+    totals: dict[str, Spend] = {}
+    for run in await turn.swarm.store.query(queries.runs_of(turn.task.trace.chain_id)):
+        usage = (run.data or {}).get("usage")
+        if isinstance(usage, dict) and (run.data or {}).get("session_hash") == turn.task.session_hash:
+            spend = Spend(tokens=_number(usage, "tokens"), usd=_number(usage, "usd"))
+            totals.setdefault(str((run.data or {}).get("task_id")), Spend()).add(spend)
+    return {
+        task_id: f"{spend.tokens:,} tokens, {spend.usd:.4f} USD" for task_id, spend in totals.items() if spend.tokens
+    }
+
+
+def _number(usage: Mapping[str, Any], name: str) -> Any:
+    value = usage.get(name)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
 
 async def _root(turn: Turn) -> Task:

@@ -1,0 +1,180 @@
+"""A plan in rounds: its later tasks, tasks that are sent back, and the planner's waiting for children at work.
+
+While the planner works, its children end without telling it. So its next handoff counts them after the commit, like a
+task that waits for many; a sweep repeats that in case the process died in between.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.limits import SHORT_ID_CHARS
+from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update, Write
+from fireswarm.contracts.swarm.outcome import Handoff, Outcome, Revision
+from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Task, TaskStatus
+from fireswarm.errors import Conflict, InvalidInput, StoreError
+from fireswarm.storage.documents.build import idempotency_key, task_id_for
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.board.dependents import MAX_WRITTEN
+from fireswarm.swarm.board.rules import BoardContext
+from fireswarm.swarm.board.state import queued_fields
+from fireswarm.swarm.board.submit import children_of
+
+_log = logging.getLogger(__name__)
+
+
+def by_key(children: Sequence[Task]) -> dict[str, Task]:
+    """Return the children of a planner by their keys."""
+    return {child.plan_key: child for child in children}
+
+
+def births_of(board: BoardContext, parent: Task, epoch: int, handoff: Handoff) -> list[Task]:
+    """Return the tasks that a handoff creates: the new ones of the plan, and those that go on with a child's work."""
+    known = by_key(handoff.children)
+    births = children_of(parent, epoch, handoff.tasks, board.roles, board.clock, board.rules, known)
+    taken = {*known, *(birth.plan_key for birth in births)}
+    for revision in handoff.revisions:
+        child = next(item for item in handoff.children if item.task_id == revision.task_id)
+        births.append(_revised(parent, epoch, child, revision, taken, board.clock.now()))
+    return births
+
+
+def _revised(parent: Task, epoch: int, child: Task, revision: Revision, taken: set[str], now: datetime) -> Task:
+    """Return the task that goes on with a finished child's conversation. Its key is the child's, with a number."""
+    number = 2
+    base = child.plan_key.rsplit("~", 1)[0]
+    while (key := f"{base}~{number}") in taken:
+        number += 1
+    taken.add(key)
+    fresh_key = f"{parent.task_id}.{epoch}/{key}"
+    own_key = idempotency_key(child.objective, child.context, fresh_key)
+    task_id = task_id_for(child.session_hash, own_key, child.assigned_to)
+    return Task.model_validate(
+        {
+            **{name: getattr(child, name) for name in _KEPT},
+            "task_id": task_id,
+            "key_id": task_id,
+            "plan_key": key,
+            "parent_task_id": parent.task_id,
+            "created_by": parent.assigned_to,
+            "status": TaskStatus.QUEUED,
+            "summary": "sent back, waits for an agent",
+            "open": True,
+            "fresh_key": fresh_key,
+            "idempotency_key": own_key,
+            "continues": child.task_id,
+            "thread_id": child.thread,
+            "feedback": revision.feedback,
+            "created_at": now,
+            "updated_at": now,
+        }
+    )
+
+
+_KEPT = (
+    "session_hash", "objective", "assigned_to", "skill", "context", "constraints", "capabilities", "attachments",
+    "priority", "deadline", "handoff_reason", "expected_outcome", "instructions", "for_agent", "trace", "max_attempts",
+    "depends_on", "on_child_failure", "answers", "answered",
+)  # fmt: skip
+"""Fields that a task which goes on with another one's conversation has in common with it."""
+
+
+class Join(NamedTuple):
+    """A child at work for which new tasks wait, as it was read."""
+
+    snapshot: Snapshot
+    child: Task
+
+
+async def refreshed(board: BoardContext, outcome: Outcome) -> tuple[Outcome, list[Join]]:
+    """Return a handoff with the children that new tasks depend on as they are now, and those that are at work."""
+    if not isinstance(outcome, Handoff):
+        return outcome, []
+    needed = {key for task in outcome.tasks for key in task.depends_on}
+    named = [child for child in outcome.children if child.plan_key in needed and child.status is not TaskStatus.DONE]
+    snapshots = await board.store.get_many([task_path(child.task_id) for child in named]) if named else []
+    fresh = {item.id: Join(item, parse_task_snapshot(item)) for item in snapshots if item.data is not None}
+    current = tuple(fresh[child.task_id].child if child.task_id in fresh else child for child in outcome.children)
+    return replace(outcome, children=current), [join for join in fresh.values() if not join.child.status.terminal]
+
+
+def link(births: Sequence[Task], joins: Sequence[Join]) -> list[Write]:
+    """Return the writes that make children at work tell the new tasks that wait for them.
+
+    A child must be unchanged; the caller repeats a commit that conflicts.
+    """
+    linked: list[Write] = []
+    for snapshot, child in joins:
+        new = [birth.task_id for birth in births if child.task_id in birth.depends_on]
+        fields = {"dependents": [*child.dependents, *new], "updated_at": SERVER_TIME}
+        linked.append(Update(snapshot.path, fields, snapshot.update_time))
+    return linked
+
+
+def waiting_count(births: Sequence[Task], children: Sequence[Task]) -> int:
+    """Return ``waiting_on`` of a planner: exact for new tasks only, otherwise an upper bound that is counted."""
+    at_work = awaited(children)
+    return max(MAX_WRITTEN + 1, len(births) + len(at_work)) if at_work else len(births)
+
+
+def awaited(children: Sequence[Task]) -> list[Task]:
+    """Return the children that may still end by themselves: not ended, given up, or behind such a one."""
+    lost = {child.task_id for child in children if child.given_up or child.canceled}
+    open_ones = [child for child in children if not child.status.terminal and not child.given_up]
+    while behind := {child.task_id for child in open_ones if lost & {*child.depends_on}} - lost:
+        lost |= behind
+    return [child for child in open_ones if child.task_id not in lost]
+
+
+def no_longer_awaited(children: Sequence[Task]) -> list[str]:
+    """Return the ids of children that have not ended and will not by themselves, and of canceled ones."""
+    at_work = {child.task_id for child in awaited(children)}
+    return [child.task_id for child in children if child.status is not TaskStatus.DONE and child.task_id not in at_work]
+
+
+async def check_children(board: BoardContext, task_id: str) -> bool:
+    """Queue a planner of which a child was given up unseen, or for which none is at work. Returns True if it did.
+
+    Costs one read for each child.
+    """
+    for _ in range(board.rules.settle_attempts):
+        snapshot = await board.store.get(task_path(task_id))
+        if snapshot.data is None:
+            return False
+        task = parse_task_snapshot(snapshot)
+        if task.status is not TaskStatus.BLOCKED or task.status_reason is not StatusReason.DELEGATING:
+            return False
+        read = await board.store.get_many([task_path(child) for child in task.children])
+        children = [parse_task_snapshot(item) for item in read if item.data is not None]
+        lost = [child for child in children if child.given_up and child.task_id not in task.gave_up]
+        wakes = lost and task.wakes_on_failure and task.on_child_failure is ChildFailure.REPLAN
+        if awaited(children) and not wakes:
+            return False
+        summary = "all its tasks ended, waits for an agent"
+        if lost:
+            names = ", ".join(child.plan_key or child.task_id[:SHORT_ID_CHARS] for child in lost)
+            summary = f"{count_noun(len(lost), 'task')} failed ({names}): its planner decides"
+        fields: dict[str, Any] = queued_fields(task, summary) | {"waiting_on": 0}
+        fields["gave_up"] = [*task.gave_up, *(child.task_id for child in lost)]
+        try:
+            await board.store.commit([Update(snapshot.path, fields, snapshot.update_time)])
+        except Conflict:
+            continue
+        return True
+    return False  # a sweep checks again
+
+
+async def check_after(board: BoardContext, task_id: str, outcome: Outcome) -> None:
+    """Check the children of a planner whose handoff was committed; if that fails, a sweep repeats it."""
+    if not (isinstance(outcome, Handoff) and outcome.resume and outcome.children):
+        return
+    try:
+        await check_children(board, task_id)
+    except (StoreError, Conflict, InvalidInput) as error:
+        _log.warning("the tasks that %s waits for could not be checked: %s", task_id, error)

@@ -1,0 +1,223 @@
+"""The structured result of a role, its faults in words for the model, and the changes of a plan that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from fireswarm.capabilities import grants
+from fireswarm.contracts.base import Contract, explain_validation
+from fireswarm.contracts.skills.artifact import Confidence, Signal
+from fireswarm.contracts.skills.skill import Fact, PlannedTask
+from fireswarm.contracts.swarm.outcome import Revision
+from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.errors import Conflict, InvalidInput, PolicyRefused, TerminalTask
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.board.rounds import awaited
+from fireswarm.swarm.turn.given.deliverable import unknown_paths
+from fireswarm.swarm.turn.given.files import InputFiles
+from fireswarm.swarm.turn.state import Turn
+
+MAX_FEEDBACK_CHARS = 8_000
+
+
+class TaskNote(Contract):
+    """A task of the plan by its key, and what it is told."""
+
+    key: str = Field(description="key of a task of your plan")
+    note: str = Field(min_length=1, max_length=MAX_FEEDBACK_CHARS, description="what it is to do now, and why")
+
+
+class RoleResult(Contract):
+    """The structured result with which a role may finish; ROLE.md says which parts to fill."""
+
+    tasks: tuple[PlannedTask, ...] = ()
+    revise: tuple[TaskNote, ...] = Field(
+        default=(),
+        max_length=50,
+        description="finished tasks of your plan to send back: each goes on with its own conversation and files, "
+        "as task KEY~2",
+    )
+    retry: tuple[TaskNote, ...] = Field(
+        default=(), max_length=50, description="failed tasks of your plan to run again, each told the note"
+    )
+    cancel: tuple[str, ...] = Field(
+        default=(),
+        max_length=100,
+        description="keys of tasks of your plan to cancel, with the tasks that depend on them",
+    )
+    wait: bool = Field(default=False, description="true: wait for the tasks of your plan that are at work")
+    deliver: tuple[str, ...] = Field(
+        default=(),
+        max_length=50,
+        description="paths of input files that are the result, such as inputs/w1/report.md; "
+        "default: your own files, else those of the plan's last tasks",
+    )
+    facts: tuple[Fact, ...] = Field(default=(), max_length=100)
+    signals: tuple[Signal, ...] = Field(default=(), max_length=100)
+    insights: tuple[str, ...] = Field(default=(), max_length=40)
+    confidence: Confidence | None = None
+    next_recommended_actions: tuple[str, ...] = Field(default=(), max_length=20)
+
+    @property
+    def goes_on(self) -> bool:
+        """True if the plan goes on: the role runs again later."""
+        return bool(self.tasks or self.revise or self.retry or self.wait)
+
+
+RESULT_SCHEMA = RoleResult.model_json_schema()
+
+
+def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: InputFiles) -> str:
+    """Return the error of a structured result, worded for the model, or "". *phase* is the number of earlier plans."""
+    try:
+        read = RoleResult.model_validate(result)
+    except ValidationError as error:
+        return f"result does not fit: {explain_validation(error)}"
+    if unknown := unknown_paths(files, read.deliver):
+        return f"deliver names {', '.join(unknown)}, which are no input files: list_files with path inputs names them"
+    try:
+        _check_changes(read, turn, phase)
+        _check_tasks(read.tasks, turn, phase)
+    except InvalidInput as error:
+        return str(error)
+    return ""
+
+
+def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
+    """Raise InvalidInput for changes of earlier tasks that are not possible."""
+    children = planned_children(turn)
+    rounds = turn.swarm.settings.worker.plan_rounds
+    named = (*(item.key for item in (*read.revise, *read.retry)), *read.cancel)
+    if unknown := [key for key in named if key not in children]:
+        raise InvalidInput(f"your plan has no task {', '.join(unknown)}; it has: {', '.join(children) or 'none'}")
+    if phase >= rounds and read.goes_on and not read.wait:
+        raise InvalidInput(f"your plan has had {phase} rounds, and {rounds} are allowed: finish with what there is")
+    for item in read.revise:
+        if (status := children[item.key].status) is not TaskStatus.DONE:
+            raise InvalidInput(f"task {item.key} is {status.value}: only a task that is done can be sent back")
+    for item in read.retry:
+        if turn.journal.steps.has_begun(f"{phase}/retry:{item.key}"):
+            continue  # an earlier start of this turn carried it out
+        if children[item.key].uncertain_step:
+            raise InvalidInput(f"task {item.key} waits for a person's decision about a step that may have taken effect")
+        if not children[item.key].given_up:
+            raise InvalidInput(f"task {item.key} is {children[item.key].status.value}: only a failed task is retried")
+    if read.wait and not awaited([child for key, child in children.items() if key not in read.cancel]):
+        raise InvalidInput("no task of your plan is at work: change the plan, or finish")
+
+
+def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
+    """Raise InvalidInput for tasks that cannot be created."""
+    swarm = turn.swarm
+    if not tasks:
+        return
+    unknown = [f"{task.key}: {task.skill}" for task in tasks if task.skill and task.skill not in swarm.catalog.skills]
+    if unknown:
+        raise InvalidInput(f"there is no such skill: {', '.join(unknown)}; omit skill to let the role choose")
+    swarm.board.check_plan(tasks, turn.relatives.children if phase else ())
+    for task in tasks:
+        if fault := route_fault(turn, task.assigned_to):
+            raise InvalidInput(fault)
+        placed(task, turn)
+        grants.grants_for_planned(swarm.roles[task.assigned_to], task.capabilities)
+
+
+def planned_children(turn: Turn) -> dict[str, Task]:
+    """Return the children that the role planned, by key; delegated ones are left out."""
+    return {child.plan_key: child for child in turn.relatives.children if not child.plan_key.startswith("call.")}
+
+
+def route_fault(turn: Turn, to: str) -> str:
+    """Return the reason why the role may not hand work to the role *to*, or ""."""
+    try:
+        turn.swarm.mailbox.policy.check_route(turn.task.assigned_to, to)
+    except PolicyRefused as error:
+        return str(error)
+    return ""
+
+
+async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
+    """Cancel and retry tasks of the plan, each as a recorded step, and read the children again."""
+    board, children = turn.swarm.board, planned_children(turn)
+
+    async def once(what: str, key: str, run: Any) -> None:
+        async def work() -> dict[str, Any]:
+            try:
+                await run()
+            except (TerminalTask, InvalidInput, Conflict) as error:  # it changed meanwhile: the next round sees it
+                return {"left": str(error)}
+            return {}
+
+        await turn.journal.steps.step(f"{phase}/{what}:{key}", None, work, idempotent=True)
+
+    for key in _with_dependents(read.cancel, children.values()):
+        task_id = children[key].task_id
+        await once("cancel", key, lambda task_id=task_id: board.cancel(task_id, "by its planner", tree=True))
+    for item in read.retry:
+        child, role = children[item.key], turn.task.assigned_to
+        note = f"The {role} who planned this task sends it back after its failure: {item.note}"
+        await once("retry", item.key, lambda child=child, note=note: board.retry_with_note(child, note))
+    if read.cancel or read.retry:
+        snapshots = await turn.swarm.store.get_many([task_path(child.task_id) for child in turn.relatives.children])
+        fresh = [parse_task_snapshot(item) for item in snapshots if item.data is not None]
+        turn.relatives = replace(turn.relatives, children=fresh)
+
+
+def revisions_of(turn: Turn, read: RoleResult) -> tuple[Revision, ...]:
+    """Return the finished tasks that go back, with what they are told."""
+    children, role = planned_children(turn), turn.task.assigned_to
+    return tuple(
+        Revision(children[item.key].task_id, f"The {role} who planned this task sends it back: {item.note}")
+        for item in read.revise
+    )
+
+
+def _with_dependents(keys: Iterable[str], children: Iterable[Task]) -> list[str]:
+    """Return the keys, and those of the tasks that depend on them, directly or not."""
+    every = list(children)
+    found = {child.task_id: child.plan_key for child in every if child.plan_key in keys}
+    while more := [child for child in every if child.task_id not in found and found.keys() & {*child.depends_on}]:
+        found |= {child.task_id: child.plan_key for child in more}
+    return list(found.values())
+
+
+def named_workspace(turn: Turn) -> Path | None:
+    """Return the folder that the task's context names, or None.
+
+    Raises InvalidInput if it does not exist: in an empty folder, a model would find nothing to work on.
+    """
+    path = _named_path(turn.request.context, turn.swarm.settings.path(Path()))
+    if path is None:
+        return None
+    if not path.exists():
+        raise InvalidInput(f"context.path names {path}, which does not exist on this machine")
+    return (path if path.is_dir() else path.parent).resolve()
+
+
+def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
+    """Return the path that a context names, relative to *base*; None for no path, and for an address."""
+    named = context.get("path")
+    if not isinstance(named, str) or not named.strip() or "://" in named.removeprefix("file://"):
+        return None
+    path = Path(named.removeprefix("file://")).expanduser()
+    return path if path.is_absolute() else base / path
+
+
+def placed(task: PlannedTask, turn: Turn) -> PlannedTask:
+    """Return a planned task with its path in full: a relative one is relative to the planner's own folder.
+
+    Raises InvalidInput for a path that does not exist.
+    """
+    base = named_workspace(turn) or turn.swarm.settings.path(Path())
+    path = _named_path(task.context, base)
+    if path is None:
+        return task
+    if not path.exists():
+        raise InvalidInput(f"context.path of {task.key} names {path}, which does not exist: list_files shows what does")
+    return task.model_copy(update={"context": {**task.context, "path": str(path)}})

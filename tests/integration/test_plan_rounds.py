@@ -1,0 +1,173 @@
+"""A plan changes while it is carried out: tasks are added, retried, canceled and sent back, in bounded rounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.swarm.outcome import Failed
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.swarm.turn.turn import run_turn
+from tests.integration.test_inputs import Expert, by_key, part, plan, turn
+from tests.integration.test_thinking import act, decide, one_turn, submit, thinking
+from tests.support.swarm import SwarmRig
+
+pytestmark = pytest.mark.anyio
+
+
+def finish(answer: str = "a change", **result: Any) -> dict[str, Any]:
+    return decide(act("finish", answer=answer, result=result))
+
+
+async def fail(swarm: SwarmRig, key: str, role: str = "scout") -> None:
+    held = await swarm.claim_one(role=role)
+    assert held.task.plan_key == key
+    await swarm.settle(held, Failed("it broke", StatusReason.ESCALATED))
+
+
+async def root_of(swarm: SwarmRig) -> Task:
+    return next(task for task in await swarm.board.list() if task.parent_task_id is None)
+
+
+async def start(swarm: SwarmRig, folder: Path, *tasks: dict[str, Any]) -> None:
+    await submit(swarm, folder, role="architect")
+    await turn(swarm, folder, Expert(plan(*tasks)), "architect")
+
+
+async def test_planner_is_woken_by_a_failure_while_others_work_and_adds_a_task(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a"), part("b", "predictor"), part("c", "executor", depends_on=["a"]))
+    await fail(swarm, "a")
+    assert (await root_of(swarm)).status is TaskStatus.QUEUED
+    planner = Expert(finish(tasks=[part("a2"), part("d", "executor", depends_on=["a2", "b"])], cancel=["a"]))
+    waiting = await turn(swarm, tmp_path, planner, "architect")
+    assert "Round 1 of 8" in planner.first
+    assert "- a (scout): blocked: escalated: it broke" in planner.first
+    assert "- b (predictor): queued" in planner.first and "What you said when you planned:\na plan" in planner.first
+    assert (waiting.status_reason, waiting.wakes_on_failure) == (StatusReason.DELEGATING, True)
+    assert [(await by_key(swarm, key)).status for key in ("a", "c")] == [TaskStatus.CANCELED] * 2
+    await turn(swarm, tmp_path, Expert("a is good"), "scout")
+    assert (await by_key(swarm, "d")).status is TaskStatus.BLOCKED
+    await turn(swarm, tmp_path, Expert("b is good"), "predictor")
+    executor = Expert("all is good")
+    await turn(swarm, tmp_path, executor, "executor")
+    assert "a is good" in executor.first and "b is good" in executor.first
+    done = await turn(swarm, tmp_path, Expert("the end"), "architect")
+    assert done.status is TaskStatus.DONE
+
+
+async def test_second_and_third_plan_are_carried_out_and_the_bound_is_told(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a"))
+    await turn(swarm, tmp_path, Expert("one"), "scout")
+    await turn(swarm, tmp_path, Expert(finish(tasks=[part("b", depends_on=["a"])])), "architect")
+    second = Expert("two")
+    await turn(swarm, tmp_path, second, "scout")
+    assert "inputs/a/answer.md" in second.first
+    planner = Expert(finish(tasks=[part("c")]), "the end")
+    core = thinking(swarm, planner, tmp_path, worker={"plan_rounds": 2})
+    done = await one_turn(swarm, core, role="architect")
+    assert "Round 2 of 2" in planner.first
+    assert "your plan has had 2 rounds, and 2 are allowed" in planner.told[1]
+    assert done.status is TaskStatus.DONE
+
+
+async def test_failed_task_is_retried_with_a_note(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a"), part("b", "executor", depends_on=["a"]))
+    gives_up = decide(act("finish", answer="", status="failed", reason="the workspace is empty"))
+    failed = await turn(swarm, tmp_path, Expert(gives_up), "scout")
+    assert (failed.status_reason, failed.summary) == (
+        StatusReason.ESCALATED,
+        "gave_up: the model says that the task cannot be done: the workspace is empty",
+    )
+    assert (await by_key(swarm, "b")).status is TaskStatus.BLOCKED
+    planner = Expert(finish(retry=[{"key": "a", "note": "look into src"}]))
+    await turn(swarm, tmp_path, planner, "architect")
+    assert "the workspace is empty" in planner.first
+    scout = Expert("found it in src")
+    again = await turn(swarm, tmp_path, scout, "scout")
+    assert "look into src" in scout.told[0]
+    assert again.status is TaskStatus.DONE
+    executor = Expert("used it")
+    await turn(swarm, tmp_path, executor, "executor")
+    assert "found it in src" in executor.first
+    assert (await turn(swarm, tmp_path, Expert("the end"), "architect")).status is TaskStatus.DONE
+
+
+async def test_finished_task_is_sent_back_and_goes_on_with_its_conversation_and_files(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    await start(swarm, tmp_path, part("a", "executor"))
+    wrote = decide(act("write_artifact", name="report.md", content="the first draft"))
+    first = Expert(wrote, "written")
+    await turn(swarm, tmp_path, first, "executor")
+    planner = Expert(finish(revise=[{"key": "a", "note": "give a source for each number"}]))
+    await turn(swarm, tmp_path, planner, "architect")
+    second = Expert(
+        decide(act("edit_file", path="$OUTPUT_DIR/report.md", old_text="first draft", new_text="second draft [1]")),
+        finish("sources are given"),
+    )
+    revised = await turn(swarm, tmp_path, second, "executor")
+    assert second.told[0].startswith("The architect who planned this task sends it back: give a source")
+    assert revised.status is TaskStatus.DONE and revised.plan_key == "a~2" and revised.result is not None
+    [report] = [artifact for artifact in revised.result.artifacts if artifact.uri]
+    assert await swarm.core.blobs.get(str(report.uri)) == b"the second draft [1]"
+    original = await by_key(swarm, "a")
+    assert original.status is TaskStatus.DONE and original.result is not None
+    [before] = [artifact for artifact in original.result.artifacts if artifact.uri]
+    assert await swarm.core.blobs.get(str(before.uri)) == b"the first draft"
+    end = Expert("the end")
+    done = await turn(swarm, tmp_path, end, "architect")
+    assert "inputs/a~2/report.md" in end.first and done.status is TaskStatus.DONE
+    assert done.result is not None
+    assert [item.uri for item in done.result.artifacts if item.uri] == [report.uri]
+
+
+async def test_planner_waits_for_tasks_at_work_and_hears_of_a_failure_that_it_missed(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    await start(swarm, tmp_path, part("a"), part("b", "predictor"), part("c", "executor"))
+    await fail(swarm, "a")
+    held = await swarm.claim_one(role="architect")
+    other = await swarm.claim_one(role="predictor")
+    await swarm.settle(other, Failed("b broke too", StatusReason.ESCALATED))
+    ending = await run_turn(held, thinking(swarm, Expert(finish(wait=True)), tmp_path))
+    await swarm.board.settle(held, ending.outcome, ending.writes)
+    assert (await root_of(swarm)).status is TaskStatus.BLOCKED
+    await turn(swarm, tmp_path, Expert("c is done"), "executor")
+    planner = Expert(finish(wait=True), "a and b failed")
+    done = await turn(swarm, tmp_path, planner, "architect")
+    assert "no task of your plan is at work" in planner.told[1]
+    assert done.status is TaskStatus.DONE
+    assert {(await by_key(swarm, key)).status for key in "ab"} == {TaskStatus.CANCELED}
+
+
+@pytest.mark.parametrize(
+    ("result", "hint"),
+    [
+        ({"retry": [{"key": "x", "note": "n"}]}, "your plan has no task x; it has: a"),
+        ({"retry": [{"key": "a", "note": "n"}]}, "task a is done: only a failed task is retried"),
+        ({"cancel": ["x"]}, "your plan has no task x"),
+        ({"wait": True}, "no task of your plan is at work"),
+        ({"tasks": [part("a")]}, "the plan has tasks a already"),
+        ({"tasks": [part("b", depends_on=["z"])]}, "depends on z, which the plan does not have"),
+        ({"revise": [{"key": "a", "note": ""}]}, "result does not fit"),
+    ],
+)
+async def test_impossible_change_is_refused_with_the_reason(
+    swarm: SwarmRig, tmp_path: Path, result: dict[str, Any], hint: str
+) -> None:
+    await start(swarm, tmp_path, part("a"))
+    await turn(swarm, tmp_path, Expert("one"), "scout")
+    planner = Expert(finish(**result), "the end")
+    await turn(swarm, tmp_path, planner, "architect")
+    assert hint in planner.told[1]
+
+
+async def test_end_of_an_objective_ends_what_depends_on_its_failed_tasks(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a"), part("b", "executor", depends_on=["a"]))
+    await fail(swarm, "a")
+    done = await turn(swarm, tmp_path, Expert("it cannot be done"), "architect")
+    assert done.status is TaskStatus.DONE
+    child = await by_key(swarm, "b")
+    assert (child.status, child.summary) == (TaskStatus.CANCELED, "canceled: its objective ended")
