@@ -91,6 +91,8 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
 
 def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
     """Raise InvalidInput for changes of earlier tasks that are not possible."""
+    if turn.journal.steps.has_begun(_accepted(phase)):
+        return  # an earlier start of this turn has begun to carry them out
     children = planned_children(turn)
     rounds = turn.swarm.settings.worker.plan_rounds
     named = (*(item.key for item in (*read.revise, *read.retry)), *read.cancel)
@@ -102,8 +104,6 @@ def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
         if (status := children[item.key].status) is not TaskStatus.DONE:
             raise InvalidInput(f"task {item.key} is {status.value}: only a task that is done can be sent back")
     for item in read.retry:
-        if turn.journal.steps.has_begun(f"{phase}/retry:{item.key}"):
-            continue  # an earlier start of this turn carried it out
         if children[item.key].uncertain_step:
             raise InvalidInput(f"task {item.key} waits for a person's decision about a step that may have taken effect")
         if not children[item.key].given_up:
@@ -156,6 +156,9 @@ async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
 
         await turn.journal.steps.step(f"{phase}/{what}:{key}", None, work, idempotent=True)
 
+    if not (read.cancel or read.retry):
+        return
+    await turn.journal.steps.step(_accepted(phase), None, _nothing, idempotent=True)
     for key in _with_dependents(read.cancel, children.values()):
         task_id = children[key].task_id
         await once("cancel", key, lambda task_id=task_id: board.cancel(task_id, "by its planner", tree=True))
@@ -163,10 +166,18 @@ async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
         child, role = children[item.key], turn.task.assigned_to
         note = f"The {role} who planned this task sends it back after its failure: {item.note}"
         await once("retry", item.key, lambda child=child, note=note: board.retry_with_note(child, note))
-    if read.cancel or read.retry:
-        snapshots = await turn.swarm.store.get_many([task_path(child.task_id) for child in turn.relatives.children])
-        fresh = [parse_task_snapshot(item) for item in snapshots if item.data is not None]
-        turn.relatives = replace(turn.relatives, children=fresh)
+    snapshots = await turn.swarm.store.get_many([task_path(child.task_id) for child in turn.relatives.children])
+    fresh = [parse_task_snapshot(item) for item in snapshots if item.data is not None]
+    turn.relatives = replace(turn.relatives, children=fresh)
+
+
+def _accepted(phase: int) -> str:
+    """Return the step that records that the changes of a round are possible: they change what a repetition sees."""
+    return f"{phase}/accepted"
+
+
+async def _nothing() -> dict[str, Any]:
+    return {}
 
 
 def revisions_of(turn: Turn, read: RoleResult) -> tuple[Revision, ...]:
