@@ -270,6 +270,17 @@ class Swarm:
 
         return await self.parts.board.answer(_id_of(task), given, accept=accept)
 
+    async def say(self, task: AnyTask, text: str) -> Task:
+        """Say something to a task's model, and return the task that hears it.
+
+        A task that has not ended hears it before its model's next call. A finished objective gets a follow-up: a new
+        task with the same conversation, files and memory. Raises InvalidInput and TerminalTask.
+        """
+        current = await self.get(task)
+        if current.status is TaskStatus.DONE:
+            return (await self.parts.board.go_on(current.task_id, text)).task
+        return await self.parts.board.say(current.task_id, text)
+
     async def approve(self, task: AnyTask, question: str = "", *, always: bool = False) -> Task:
         """Allow the action that a task asks for; with *always*, also later in this task and the tasks it plans.
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.skills.given_files import GivenFiles
@@ -19,6 +19,26 @@ from fireswarm.skills.packs.catalog import Skill
 
 RunSkill = Callable[[Skill, Mapping[str, Any], Mapping[str, Any]], Awaitable[SkillResult]]
 """Runs a skill's code on an input and the answers to its questions; publishes its outputs before it returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Colleague:
+    """Another agent: its role, and the id of the task whose conversation answers; "" for a role without one."""
+
+    role: str
+    task_id: str = ""
+
+
+class Colleagues(Protocol):
+    """The other agents of the objective. Both methods raise InvalidInput for an unknown one."""
+
+    async def find(self, name: str) -> Colleague:
+        """Return the agent to ask: a key of the plan, ``parent``, or a role."""
+        ...
+
+    async def tell(self, name: str, message: str, step: str) -> str:
+        """Tell an agent something, once for each *step*; returns who hears it."""
+        ...
 
 
 async def _no_skill_code(skill: Skill, given: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
@@ -60,8 +80,9 @@ class Assignment:
 
     ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, and
     ``children`` the results of delegated tasks in words, by their keys. ``outputs`` is the folder whose files become
-    artifacts of the task, ``inputs`` are the files that it was given. ``next_message`` returns a person's reply to an
-    answer, or None at the end of the conversation; ``steering`` holds messages sent while the work is in progress.
+    artifacts of the task, ``inputs`` are the files that it was given, ``colleagues`` the agents to talk to.
+    ``next_message`` returns a person's reply to an answer, or None at the end of the conversation; ``steering`` holds
+    messages sent while the work is in progress.
     """
 
     task: str
@@ -89,6 +110,7 @@ class Assignment:
     steering: Steering = field(default_factory=Steering)
     outputs: Path | None = None
     inputs: GivenFiles | None = None
+    colleagues: Colleagues | None = None
 
     @property
     def cwd(self) -> Path:

@@ -36,7 +36,8 @@ class ToolRun:
 
     ``decision`` counts the answers of the model. ``skill`` is the skill in use, ``led`` all skills used so far.
     ``results`` are results of skills and stored artifacts. ``planned`` holds the tasks that the current answer
-    delegates, by key; ``finished`` is the answer and the result from the tool finish. ``has_failed`` is True if a call
+    delegates, by key; ``finished`` is the answer and the result from the tool finish, ``asked`` counts questions to
+    other agents. ``has_failed`` is True if a call
     of the current answer has failed.
     """
 
@@ -61,6 +62,7 @@ class ToolRun:
     planned: dict[str, PlannedTask] = field(default_factory=dict[str, PlannedTask])
     finished: tuple[str, dict[str, Any]] | None = None
     result_faults: int = 0
+    asked: int = 0
     has_failed: bool = False
 
     @classmethod

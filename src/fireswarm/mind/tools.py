@@ -13,7 +13,7 @@ from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.calls import specs
 from fireswarm.mind.calls.outputs import REPLACED
 from fireswarm.mind.calls.results import Step, fault
-from fireswarm.mind.handlers import skills, small_tools
+from fireswarm.mind.handlers import colleagues, skills, small_tools
 from fireswarm.mind.handlers.given_tools import given_tool
 from fireswarm.mind.handlers.run_command import run_command
 from fireswarm.mind.progress import waits
@@ -25,6 +25,9 @@ def run_tools(assignment: Assignment) -> dict[str, RunTool]:
     own = dict(_own_tools())
     if assignment.roles:
         own[specs.DELEGATE] = RunTool(specs.delegate_spec(assignment.roles), small_tools.delegate)
+    if assignment.colleagues is not None:
+        own[specs.ASK] = RunTool(specs.ASK_SPEC, colleagues.ask)
+        own[specs.TELL] = RunTool(specs.TELL_SPEC, colleagues.tell)
     if assignment.result_schema is not None:
         own[specs.FINISH] = RunTool(specs.finish_spec(assignment.result_schema), small_tools.finish)
     given = {name: given_tool(tool) for name, tool in assignment.tools.items() if name not in own}

@@ -121,6 +121,12 @@ class AnswersRequest(RequestModel):
     answers: JsonMap = documented("answers by question id", {"1-1": "notes"})
 
 
+class SayRequest(RequestModel):
+    """A message to the model of a task."""
+
+    text: str = documented("what the model is to hear", "Compare the prices too", min_length=1, max_length=8_000)
+
+
 class ArtifactOut(ResponseModel):
     """An artifact that a task produced."""
 

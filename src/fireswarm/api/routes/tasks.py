@@ -12,6 +12,7 @@ from fireswarm.api.models.work import (
     CancelOut,
     CancelRequest,
     RetryRequest,
+    SayRequest,
     TaskCreate,
     TaskDetail,
     TaskOut,
@@ -89,6 +90,13 @@ async def answer_task(given: CurrentSession, task_id: InPath, sent: AnswersReque
     """Answer the open questions of a blocked task, by their ids. The task is queued again immediately."""
     await given.task(task_id)
     return TaskOut.model_validate(await given.swarm.answer(task_id, sent.answers, by_id=True))
+
+
+@router.post("/{task_id}/say", response_model=TaskOut)
+async def say_to_task(given: CurrentSession, task_id: InPath, sent: SayRequest) -> Any:
+    """Say something to a task's model. A finished objective goes on as a new task, which is returned."""
+    await given.task(task_id)
+    return TaskOut.model_validate(await given.swarm.say(task_id, sent.text))
 
 
 async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:

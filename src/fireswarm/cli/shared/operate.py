@@ -26,6 +26,8 @@ def operate(
             result = await act(swarm, task)
             if as_json:
                 print_json(result)
+            elif isinstance(result, Task) and result.task_id != task.task_id:
+                console.print(f"{task.task_id} has ended: {result.task_id} goes on with it", soft_wrap=True)
             else:
                 console.print(f"{done} {task.task_id}", soft_wrap=True)
 

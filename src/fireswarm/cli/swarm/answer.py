@@ -53,6 +53,26 @@ def answer(
     operate(board_settings(root, store, project), task_id, act, as_json, "answered")
 
 
+def say(
+    task_id: TaskId,
+    text: Annotated[str, typer.Argument(help="What the model is to hear.")],
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say something to a task: a running one hears it before its next call, a finished one goes on.
+
+    The follow-up of a finished objective is a new task, whose id is printed. It has the conversation, the files and the
+    memory of the old one.
+    """
+
+    async def act(swarm: Swarm, task: Task) -> Task:
+        return await swarm.say(task.task_id, text)
+
+    operate(board_settings(root, store, project), task_id, act, as_json, "told")
+
+
 def fit_choices(questions: Iterable[Question], answers: Mapping[str, Any]) -> dict[str, Any]:
     """Return *answers* with choices in the spelling of the question, ignoring case.
 

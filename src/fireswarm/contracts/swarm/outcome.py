@@ -60,10 +60,14 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Send the finished child ``task_id`` back: a new task goes on with its conversation, told the ``feedback``."""
+    """A new task that goes on with the conversation of ``task``, told the ``feedback``: sent back, or asked something.
 
-    task_id: str
+    ``key`` is its key in the plan; without one, it is the task's own with a number.
+    """
+
+    task: Task
     feedback: str
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,7 +231,8 @@ class Task(Stored):
     ``extra_turns`` are additional decisions of the model. ``checkpoint_uri`` is the document of its last run: a
     repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer awaited;
     with ``wakes_on_failure``, the first one queues the task. ``continues`` is the ended task whose conversation this
-    one goes on with, told the ``feedback``; ``thread_id`` is the first task of that conversation.
+    one goes on with, told the ``feedback``; ``thread_id`` is the first task of that conversation. ``said`` are messages
+    to its model, which hears them before its next call.
     ``idempotency_key`` is always that of the stored objective and context, which a person may have edited; runs up to
     ``work_epoch`` did other work. ``schema_version`` is the version of the document's form.
     """
@@ -278,6 +279,7 @@ class Task(Stored):
     continues: DocumentId | None = None
     thread_id: DocumentId | None = None
     feedback: str = ""
+    said: tuple[str, ...] = ()
     on_child_failure: ChildFailure = ChildFailure.REPLAN
     questions: tuple[Question, ...] = ()
     answers: JsonObject = Field(default_factory=dict)
@@ -308,6 +310,11 @@ class Task(Stored):
     def canceled(self) -> bool:
         """True for a canceled task."""
         return self.status is TaskStatus.CANCELED
+
+    @property
+    def is_question(self) -> bool:
+        """True for a task that only answers a question from another one's conversation."""
+        return self.continues is not None and self.plan_key.startswith("call.")
 
     @property
     def thread(self) -> str:

@@ -14,6 +14,8 @@ SEARCH_SKILLS = "search_skills"
 READ_OUTPUT = "read_output"
 TODO = "todo"
 DELEGATE = "delegate"
+ASK = "ask"
+TELL = "tell"
 
 TODO_STATES = ("pending", "in_progress", "completed")
 
@@ -130,6 +132,24 @@ def delegate_spec(roles: tuple[str, ...]) -> ToolSpec:
         context={"type": "object", "description": 'inputs, such as {"path": "src"}'},
         expected_outcome=_text("how to tell that the task is done"),
     )
+
+
+_TO = "a key of the plan (yours, or the one that you are part of), `parent` for the task that planned yours, or a role"
+ASK_SPEC = _spec(
+    ASK,
+    "Asks another agent a question and waits for the answer. A task of the plan answers from its own conversation, "
+    "also after its end. Several calls in one answer run in parallel.",
+    ("to", "question"),
+    to=_text(_TO),
+    question=_text("the question, self-contained"),
+)
+TELL_SPEC = _spec(
+    TELL,
+    "Tells another agent something and goes on. It hears it before its next step. To get an answer, use ask.",
+    ("to", "message"),
+    to=_text("a key of the plan (yours, or the one that you are part of), or `parent` for the task that planned yours"),
+    message=_text("what it should know"),
+)
 
 
 def finish_spec(schema: Mapping[str, Any]) -> ToolSpec:

@@ -15,7 +15,7 @@ from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board import claim, graph, rounds, settle, submit, sweep
 from fireswarm.swarm.board.claim import Claimer, Contention, HasSkill
-from fireswarm.swarm.board.operator import actions, edits, explain, stalls
+from fireswarm.swarm.board.operator import actions, edits, explain, say, stalls
 from fireswarm.swarm.board.rules import BoardContext
 
 
@@ -26,6 +26,7 @@ class Board(BoardContext):
 
     submit = submit.submit
     renew = claim.renew
+    refresh = claim.refresh
     settle = settle.settle
     admit_hand_written = sweep.admit_hand_written
     reclaim_expired = sweep.reclaim_expired
@@ -36,6 +37,8 @@ class Board(BoardContext):
     retry = actions.retry
     retry_with_note = actions.retry_with_note
     answer = actions.answer
+    go_on = say.go_on
+    say = say.say
     relatives = explain.relatives
     explain = explain.explain
     stalls = stalls.find_stalls

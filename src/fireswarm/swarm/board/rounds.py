@@ -7,7 +7,7 @@ task that waits for many; a sweep repeats that in case the process died in betwe
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update, Write
-from fireswarm.contracts.swarm.outcome import Handoff, Outcome, Revision
+from fireswarm.contracts.swarm.envelope import Trace
+from fireswarm.contracts.swarm.outcome import Handoff, Outcome
 from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, StoreError
 from fireswarm.storage.documents.build import idempotency_key, task_id_for
@@ -37,49 +38,58 @@ def by_key(children: Sequence[Task]) -> dict[str, Task]:
 def births_of(board: BoardContext, parent: Task, epoch: int, handoff: Handoff) -> list[Task]:
     """Return the tasks that a handoff creates: the new ones of the plan, and those that go on with a child's work."""
     known = by_key(handoff.children)
-    births = children_of(parent, epoch, handoff.tasks, board.roles, board.clock, board.rules, known)
+    births: list[Task] = []
+    if handoff.tasks or not (known or handoff.revisions):
+        births = children_of(parent, epoch, handoff.tasks, board.roles, board.clock, board.rules, known)
     taken = {*known, *(birth.plan_key for birth in births)}
     for revision in handoff.revisions:
-        child = next(item for item in handoff.children if item.task_id == revision.task_id)
-        births.append(_revised(parent, epoch, child, revision, taken, board.clock.now()))
+        key = revision.key or _next_key(revision.task, taken)
+        taken.add(key)
+        fresh_key = f"{parent.task_id}.{epoch}/{key}"
+        planned: dict[str, Any] = {"plan_key": key, "parent_task_id": parent.task_id, "created_by": parent.assigned_to}
+        if revision.key:  # a question: its answer changes nothing, and its files are not those of the one asked
+            asked = revision.task.constraints.model_copy(update={"read_only": True})
+            planned |= {"thread_id": None, "constraints": asked}
+        trace = Trace(chain_id=parent.trace.chain_id, step=parent.trace.step + 1)
+        births.append(follow_up(revision.task, revision.feedback, fresh_key, board.clock.now(), **planned, trace=trace))
     return births
 
 
-def _revised(parent: Task, epoch: int, child: Task, revision: Revision, taken: set[str], now: datetime) -> Task:
-    """Return the task that goes on with a finished child's conversation. Its key is the child's, with a number."""
-    number = 2
-    base = child.plan_key.rsplit("~", 1)[0]
+def _next_key(child: Task, taken: Collection[str]) -> str:
+    number, base = 2, child.plan_key.rsplit("~", 1)[0]
     while (key := f"{base}~{number}") in taken:
         number += 1
-    taken.add(key)
-    fresh_key = f"{parent.task_id}.{epoch}/{key}"
-    own_key = idempotency_key(child.objective, child.context, fresh_key)
-    task_id = task_id_for(child.session_hash, own_key, child.assigned_to)
+    return key
+
+
+def follow_up(task: Task, feedback: str, fresh_key: str, now: datetime, **more: Any) -> Task:
+    """Return a new task that goes on with a task's conversation, told the *feedback*. *more* are further fields."""
+    own_key = idempotency_key(task.objective, task.context, fresh_key)
+    task_id = task_id_for(task.session_hash, own_key, task.assigned_to)
     return Task.model_validate(
         {
-            **{name: getattr(child, name) for name in _KEPT},
+            **{name: getattr(task, name) for name in _KEPT},
             "task_id": task_id,
             "key_id": task_id,
-            "plan_key": key,
-            "parent_task_id": parent.task_id,
-            "created_by": parent.assigned_to,
             "status": TaskStatus.QUEUED,
-            "summary": "sent back, waits for an agent",
+            "summary": "goes on with a conversation, waits for an agent",
             "open": True,
             "fresh_key": fresh_key,
             "idempotency_key": own_key,
-            "continues": child.task_id,
-            "thread_id": child.thread,
-            "feedback": revision.feedback,
+            "continues": task.task_id,
+            "thread_id": task.thread,
+            "feedback": feedback,
+            "trace": Trace(chain_id=task_id, step=0),
             "created_at": now,
             "updated_at": now,
+            **more,
         }
     )
 
 
 _KEPT = (
     "session_hash", "objective", "assigned_to", "skill", "context", "constraints", "capabilities", "attachments",
-    "priority", "deadline", "handoff_reason", "expected_outcome", "instructions", "for_agent", "trace", "max_attempts",
+    "priority", "deadline", "handoff_reason", "expected_outcome", "instructions", "for_agent", "max_attempts",
     "depends_on", "on_child_failure", "answers", "answered",
 )  # fmt: skip
 """Fields that a task which goes on with another one's conversation has in common with it."""

@@ -58,7 +58,7 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
         case SkillState.DELEGATING:
             children = tuple(turn.relatives.children)
             return Handoff(
-                result.tasks, result=task_result, revisions=turn.revisions, children=children, plans=turn.plans
+                result.tasks, result=task_result, revisions=tuple(turn.revisions), children=children, plans=turn.plans
             )
         case SkillState.INPUT_REQUIRED:
             if not result.questions:
@@ -86,7 +86,7 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
 async def end_children(turn: Turn) -> None:
     """Cancel the children of a task that is done which have not ended: nothing would ever continue them."""
     for child in turn.relatives.children:
-        if not child.status.terminal:
+        if child.task_id in turn.task.children and not child.status.terminal:
             await turn.journal.seconds_left()  # raises LeaseLost: another agent may go on with the task
             await turn.swarm.board.cancel(child.task_id, "its objective ended", tree=True)
 

@@ -71,7 +71,7 @@ class Turn:
     engine: Engine = field(init=False)
     relatives: Relatives = Relatives()
     plans: bool = False
-    revisions: tuple[Revision, ...] = ()
+    revisions: Sequence[Revision] = ()
     conversation: TaskConversation | NoConversation = field(default_factory=NoConversation)
     origins: dict[str, str] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import anyio.to_thread
 
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
-from fireswarm.contracts.swarm.task import Task
+from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 from fireswarm.mind.assignment import Steering
 from fireswarm.runs.steps import KnownSteps, step_name
@@ -40,36 +40,41 @@ async def earlier_tasks(parts: SwarmParts, task: Task) -> Sequence[Task]:
     return found
 
 
-def feedback_of(turn: Turn, phase: int) -> tuple[Callable[[str], Awaitable[str | None]] | None, Steering]:
-    """Return how the model hears the task's feedback.
+class Hearing:
+    """What the model of a turn is told besides its task: the feedback of its planner, and what others say meanwhile.
 
-    A conversation that had ended hears it as a reply to its last answer, one that had failed before its next answer.
+    A conversation that had ended hears its feedback as a reply to its last answer, any other one before its next call.
+    Each message is told once, also after a crash.
     """
-    task = turn.task
-    if not task.feedback or _was_told(turn.journal.known, phase, task.feedback):
-        return None, Steering()
-    if task.continues is None:
-        return None, Steering(text=task.feedback)
 
-    told: list[str] = []
+    def __init__(self, turn: Turn, phase: int) -> None:
+        self._lease = turn.lease
+        told = list(_told(turn.journal.known, phase))
+        task, earlier = turn.task, turn.relatives.earlier
+        self._told = {said for said in task.said if any(said in text for text in told)}
+        feedback = "" if any(task.feedback in text for text in told) else task.feedback
+        replies = bool(earlier) and earlier[-1].status is TaskStatus.DONE
+        self._reply = feedback if replies else ""
+        self.steering = Steering(text="" if replies else feedback, typed=self._said)
 
-    async def reply(answer: str) -> str | None:
-        if told:
-            return None
-        told.append(answer)
-        return task.feedback
+    def _said(self) -> str:
+        """Return what was said since the last call; the lease's task is read again when something is said."""
+        new = [said for said in self._lease.task.said if said not in self._told]
+        self._told.update(new)
+        return "\n".join(new)
 
-    return reply, Steering()
+    async def reply(self, answer: str) -> str | None:
+        """Return what the model is to hear after an answer that would end its run, or None."""
+        feedback, self._reply = self._reply, ""
+        return "\n".join(text for text in (feedback, self.steering.take(), self._said()) if text) or None
 
 
-def _was_told(known: KnownSteps, phase: int, text: str) -> bool:
-    """Return True if a step that delivers a message has the text as its result."""
+def _told(known: KnownSteps, phase: int) -> Iterator[str]:
+    """Yield the messages that earlier starts of the run have delivered."""
     for step, kept in known.finished.items():
         if step_name(step).startswith((f"{phase}/message:", f"{phase}/steering:")):
-            result = (kept or {}).get("result") or {}
-            if result.get("text") == text:
-                return True
-    return False
+            result = (kept or {}).get("result")
+            yield str(result.get("text") if isinstance(result, dict) else "")
 
 
 async def restore_outputs(turn: Turn, earlier: Sequence[Task], folder: Path) -> None:
@@ -91,6 +96,8 @@ async def restore_outputs(turn: Turn, earlier: Sequence[Task], folder: Path) -> 
 
 async def original_notes(turn: Turn) -> str:
     """Return the notes of the conversation's first envelope; "" if it is gone."""
-    snapshot = await turn.swarm.store.get(message_path(turn.task.thread))
+    earlier = turn.relatives.earlier
+    first = earlier[0].task_id if earlier else turn.task.task_id
+    snapshot = await turn.swarm.store.get(message_path(first))
     payload = (snapshot.data or {}).get("payload")
     return str(payload.get("notes") or "") if isinstance(payload, dict) else ""

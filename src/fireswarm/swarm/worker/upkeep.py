@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,7 @@ from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StoreError
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
+from fireswarm.swarm.board.operator.say import SAID_SIGNAL
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.mailbox import parse_message
 from fireswarm.swarm.turn.outputs import remove_old_outputs
@@ -229,6 +231,12 @@ class Upkeep:
             for work in self.held.all():
                 if work.lease.task.task_id == message.task_id:
                     self.held.end(work, f"canceled: {message.payload.notes}")
+            await parts.store.commit([parts.mailbox.end_message_write(snapshot, mail.TAKEN)])
+        elif any(signal.name == SAID_SIGNAL for signal in message.payload.signals):
+            for work in self.held.all():
+                if work.lease.task.task_id == message.task_id:
+                    with contextlib.suppress(LeaseLost):  # the next renewal ends its turn
+                        await parts.board.refresh(work.lease)
             await parts.store.commit([parts.mailbox.end_message_write(snapshot, mail.TAKEN)])
         elif message.kind is MailKind.MESSAGE:
             await work_by_mail.create_work(parts, role, snapshot)

@@ -54,7 +54,7 @@ async def load(store: Store, task_id: str) -> tuple[Task, Any]:
     return parse_task_snapshot(snapshot), snapshot.update_time
 
 
-async def _change(
+async def change_task(
     store: Store,
     rules: BoardRules,
     task_id: str,
@@ -180,12 +180,12 @@ async def retry(
         decided = _decision_fields(task, redo, skip) | {"extra_turns": task.extra_turns + turns}
         return state | decided | {"attempt": 0, "error": None, "waiting_on": 0, "deadline": deadline}
 
-    return await _change(store, rules, task_id, fields, also=partial(tell_of_retry, store))
+    return await change_task(store, rules, task_id, fields, also=partial(tell_of_retry, store))
 
 
 async def retry_with_note(board: BoardContext, child: Task, note: str) -> Task:
     """Queue a failed child again as its planner asks; its model is told the *note*. Raises as ``retry`` does."""
-    await _change(board.store, board.rules, child.task_id, lambda _: {"feedback": note}, also=_nothing_else)
+    await change_task(board.store, board.rules, child.task_id, lambda _: {"feedback": note}, also=_nothing_else)
     return await retry(board, child.task_id, turns=RETRIED_TURNS)
 
 
@@ -237,4 +237,4 @@ async def answer(
     async def with_answer(_: Task) -> Sequence[Write]:
         return also
 
-    return await _change(board.store, board.rules, task_id, fields, with_answer)
+    return await change_task(board.store, board.rules, task_id, fields, with_answer)

@@ -23,6 +23,7 @@ from fireswarm.llm.step_names import answer_steps
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
+from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
 from fireswarm.swarm.turn.engines.permission import grant_for
 from fireswarm.swarm.turn.engines.role_result import (
     RESULT_SCHEMA,
@@ -41,7 +42,7 @@ from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
-from fireswarm.swarm.turn.thread import feedback_of, restore_outputs
+from fireswarm.swarm.turn.thread import Hearing, restore_outputs
 
 PLANNED = "planned"
 """Journal step that marks a plan as handed out. The turns after it are a new phase with separate steps."""
@@ -73,7 +74,7 @@ class ModelEngine:
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
         cwd, outputs = _folders(turn, mind)
         await restore_outputs(turn, turn.relatives.earlier, outputs)
-        reply, steering = feedback_of(turn, phase)
+        hearing = Hearing(turn, phase)
         grant = grant_for(turn, cwd)
         inputs = await inputs_of(turn, phase)
         given = inputs.files.given
@@ -104,8 +105,9 @@ class ModelEngine:
                 },
                 outputs=outputs,
                 inputs=given,
-                next_message=reply,
-                steering=steering,
+                colleagues=TurnColleagues(turn),
+                next_message=hearing.reply,
+                steering=hearing.steering,
                 result_schema=RESULT_SCHEMA,
                 roles=tuple(role for role in turn.request.roles if not route_fault(turn, role)),
                 children=inputs.children,
@@ -115,6 +117,9 @@ class ModelEngine:
             raise _with_redo_steps(conclusion, phase)
         outputs_made = replace(conclusion, outputs=tuple(_republished(turn, output) for output in conclusion.outputs))
         result = _result(outputs_made, await publish_folder(turn, outputs), _carried_over(turn), inputs.files)
+        if conclusion.status is ConclusionStatus.DELEGATING:
+            tasks, turn.revisions = await with_questions(turn, result.tasks)
+            result = result.model_copy(update={"tasks": tuple(tasks)})
         if result.tasks:
             result = result.model_copy(update={"tasks": tuple(placed(task, turn) for task in result.tasks)})
         if conclusion.status is ConclusionStatus.FINISHED and result.state is SkillState.DELEGATING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import InvalidInput
 from fireswarm.skills.packs.terms import terms_of
 from fireswarm.skills.routing import router
 from fireswarm.swarm.parts import SwarmParts
@@ -16,10 +17,17 @@ from fireswarm.swarm.turn.state import Engine, Turn
 def choose_engine(turn: Turn) -> Engine:
     """Return the turn's engine, and set the turn's conversation if its skill has one.
 
-    Raises NotFound and InvalidInput for a skill that does not exist or cannot run.
+    Raises NotFound and InvalidInput for a skill that does not exist or cannot run, and InvalidInput if a task that goes
+    on with a conversation has no model, which alone can hear what it is told.
     """
     task, swarm = turn.task, turn.swarm
     inline = swarm.inline.get(task.skill or "")
+    if task.continues is not None and (inline is not None or swarm.mind is None or reason_to_skip_model(task, swarm)):
+        reason = reason_to_skip_model(task, swarm) or "a skill of the engine"
+        raise InvalidInput(
+            f"task {task.continues} was done without a model ({reason}), and only a model goes on with its work: "
+            f"submit the work as a new task"
+        )
     if inline is not None:
         return InlineEngine(str(task.skill), inline)
     if turn.card.skills and all(name in swarm.inline for name in turn.card.skills):

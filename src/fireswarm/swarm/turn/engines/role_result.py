@@ -79,6 +79,8 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
         read = RoleResult.model_validate(result)
     except ValidationError as error:
         return f"result does not fit: {explain_validation(error)}"
+    if turn.task.is_question and (read.goes_on or read.cancel):
+        return "you were asked a question: only answer it"
     if unknown := unknown_paths(files, read.deliver):
         return f"deliver names {', '.join(unknown)}, which are no input files: list_files with path inputs names them"
     try:
@@ -184,7 +186,7 @@ def revisions_of(turn: Turn, read: RoleResult) -> tuple[Revision, ...]:
     """Return the finished tasks that go back, with what they are told."""
     children, role = planned_children(turn), turn.task.assigned_to
     return tuple(
-        Revision(children[item.key].task_id, f"The {role} who planned this task sends it back: {item.note}")
+        Revision(children[item.key], f"The {role} who planned this task sends it back: {item.note}")
         for item in read.revise
     )
 

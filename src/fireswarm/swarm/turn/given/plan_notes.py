@@ -13,12 +13,18 @@ MAX_TASKS = 40
 
 
 def notes_of(planner: Task, births: Sequence[Task]) -> dict[str, str]:
-    """Return the notes of the new tasks' envelopes by id: the outline of the plan, and the task's own place in it."""
+    """Return the notes of the new tasks' envelopes by id: the outline of the plan, and the task's own place in it.
+
+    The notes of a task that goes on with a conversation are what it is told.
+    """
     keys = {child.task_id: child.plan_key for child in births}
     lines = {child.task_id: _line(child, keys) for child in births}
     head = f"A plan of {count_noun(len(births), 'task')}, made by the {planner.assigned_to} for: "
     head += truncate(" ".join(planner.objective.split()), MAX_LABEL_CHARS)
-    return {child.task_id: f"{head}\n{_outline(child, births, lines)}" for child in births}
+    return {
+        child.task_id: child.feedback if child.continues else f"{head}\n{_outline(child, births, lines)}"
+        for child in births
+    }
 
 
 def _outline(own: Task, births: Sequence[Task], lines: dict[str, str]) -> str:

@@ -1,0 +1,98 @@
+"""Say something to a task: a running one hears it before its next call, a finished one goes on as a follow-up."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
+from fireswarm.contracts.ports import Create, Write
+from fireswarm.contracts.skills.artifact import Signal
+from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
+from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskStatus
+from fireswarm.errors import Conflict, InvalidInput, TerminalTask
+from fireswarm.storage.documents.build import message_document
+from fireswarm.storage.documents.paths import message_path, task_path
+from fireswarm.swarm.board.operator.actions import change_task, load
+from fireswarm.swarm.board.rounds import follow_up
+from fireswarm.swarm.board.rules import BoardContext
+from fireswarm.swarm.board.state import queued_fields
+from fireswarm.swarm.board.submit import document
+
+SAID_SIGNAL = "said"
+"""Name of the signal that tells a task's holder that somebody said something to it."""
+
+MAX_SAID = 100
+MAX_SAID_CHARS = 8_000
+
+
+async def say(board: BoardContext, task_id: str, text: str, sender: str = "operator", message_id: str = "") -> Task:
+    """Say *text* to the model of a task that has not ended. A planner that waits for its tasks is woken.
+
+    The same *message_id* is said once. Raises TerminalTask for a task that has ended, and InvalidInput for an empty or
+    too long text.
+    """
+    said = _checked(text)
+    if message_id and (await board.store.get(message_path(message_id))).data is not None:
+        return (await load(board.store, task_id))[0]
+
+    def fields(task: Task) -> dict[str, Any]:
+        if task.status.terminal:
+            raise TerminalTask(f"task {task_id} is {task.status.value}: it hears nothing more")
+        if len(task.said) >= MAX_SAID:
+            raise InvalidInput(f"task {task_id} has been told {MAX_SAID} messages, the most it takes")
+        words = f"Message {len(task.said) + 1} of the {sender}: {said}"
+        waits = task.status is TaskStatus.BLOCKED and task.status_reason is StatusReason.DELEGATING
+        wakes = queued_fields(task, f"the {sender} said something") | {"waiting_on": 0} if waits else {}
+        return {"said": [*task.said, words], **(wakes if task.wakes_on_failure else {})}
+
+    async def with_message(task: Task) -> Sequence[Write]:
+        return [_message(board, task, said, sender, message_id or str(uuid.uuid4()))]
+
+    return await change_task(board.store, board.rules, task_id, fields, also=with_message)
+
+
+async def go_on(board: BoardContext, task_id: str, text: str, fresh_key: str = "") -> Submitted:
+    """Go on with an ended objective: a new task has its conversation, files and memory, and is told *text*.
+
+    The same *fresh_key* makes one task only. Raises InvalidInput for a task that has not ended, or is part of a plan.
+    """
+    said = _checked(text)
+    task, _ = await load(board.store, task_id)
+    if task.status is not TaskStatus.DONE:
+        raise InvalidInput(f"task {task_id} is {task.status.value}: only a task that is done has a follow-up")
+    if task.parent_task_id is not None:
+        raise InvalidInput(f"task {task_id} is part of a plan: say it to its objective, {task.trace.chain_id}")
+    salt = f"{task_id}/said/{fresh_key or uuid.uuid4().hex}"
+    following = follow_up(task, f"The operator says: {said}", salt, board.clock.now(), created_by=task.created_by)
+    try:
+        await board.store.commit([Create(task_path(following.task_id), document(following))])
+    except Conflict:
+        return Submitted((await load(board.store, following.task_id))[0], created=False)
+    return Submitted(following, created=True)
+
+
+def _checked(text: str) -> str:
+    said = text.strip()
+    if not said or len(said) > MAX_SAID_CHARS:
+        raise InvalidInput(f"the message must have 1 to {MAX_SAID_CHARS:,} characters; it has {len(said):,}")
+    return said
+
+
+def _message(board: BoardContext, task: Task, text: str, sender: str, message_id: str) -> Write:
+    """Return the write of the message: to the task's holder, which acts on it, or else to its role, as a record."""
+    envelope = Envelope(
+        envelope_id=message_id,
+        task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),
+        session_hash=task.session_hash,
+        signals=(Signal(name=SAID_SIGNAL, strength=1.0, subject=task.task_id),),
+        notes=truncate(text, MAX_STORED_SUMMARY_CHARS),
+        trace=task.trace,
+    )
+    now = board.clock.now()
+    keep = now + timedelta(seconds=board.rules.message_ttl_seconds)
+    to = task.lease.owner_agent_id if task.lease is not None else task.assigned_to
+    made = message_document(envelope, sender, to, now, keep)
+    return Create(message_path(envelope.envelope_id), made if task.lease is not None else made | {"status": "read"})
