@@ -1,4 +1,4 @@
-"""Every process dies before or after a commit of a plan that fails, is changed, and sends work back: nothing is lost.
+"""A process dies before or after any commit of a plan that fails, changes, asks, revises and goes on: nothing is lost.
 
 `ROUNDS=all` tries every commit; without it, a part that the printed seed chooses.
 """
@@ -26,6 +26,9 @@ from tests.support.swarm import ROLES, SwarmRig, open_test_swarm
 pytestmark = pytest.mark.anyio
 
 LOOPS = 80
+TOLD = ("look again", "are you sure?")
+"""What a conversation is told by another task: its opening is that of an earlier request."""
+
 PART = 8
 """Number of commits that a run of CI tries."""
 
@@ -34,13 +37,17 @@ class Roles:
     """A model for every role: its answer follows from what it is told, so a repeated request has the same answer."""
 
     def __init__(self) -> None:
-        self.asked: dict[tuple[str, int, bool], set[str]] = {}
+        self.asked: dict[tuple[Any, ...], set[str]] = {}
 
     def __call__(self, request: ChatRequest) -> dict[str, Any]:
         first, number = request.messages[0].text, answers_so_far(request)
         everything = "\n".join(told_by(message) for message in request.messages)
-        self.asked.setdefault((opening_of(first), number, "look again" in everything), set()).add(everything)
+        self.asked.setdefault((opening_of(first), number, *(words in everything for words in TOLD)), set()).add(
+            everything
+        )
         if first.startswith("# Task\nlook at a\n"):
+            if "are you sure?" in everything:
+                return "a is sure"  # type: ignore[return-value]
             return "a is good" if "look again" in everything else give_up()  # type: ignore[return-value]
         if first.startswith("# Task\nlook at b\n"):
             return "b is good"  # type: ignore[return-value]
@@ -51,10 +58,12 @@ class Roles:
                 return plan(part("a"), part("b", "predictor"), part("c", "executor", depends_on=["a"]))
             case "1":
                 return finish(retry=[{"key": "a", "note": "look again"}])
+            case "2" if "a is sure" not in everything:
+                return decide(act("ask", to="a", question="are you sure?"))
             case "2":
                 return finish(revise=[{"key": "c", "note": "say more"}])
             case _:
-                return finish("the end")
+                return finish("one more is done" if "one more" in everything else "the end")
 
     def write(self, everything: str, last: str) -> dict[str, Any]:
         if "say more" not in everything:
@@ -79,7 +88,14 @@ def give_up() -> dict[str, Any]:
     return decide(act("finish", answer="", status="failed", reason="nothing is there"))
 
 
-async def work(swarm: SwarmRig, core: SwarmParts, agent: str) -> Task:
+async def objective(swarm: SwarmRig, core: SwarmParts, agent: str, root_id: str) -> Task:
+    """Work on the objective, then on its follow-up, and return the latter."""
+    root = await work(swarm, core, agent, root_id)
+    following = (await swarm.board.go_on(root.task_id, "one more", "1")).task
+    return await work(swarm, core, agent, following.task_id)
+
+
+async def work(swarm: SwarmRig, core: SwarmParts, agent: str, root_id: str) -> Task:
     """Let all roles work until the objective ends."""
     for _ in range(LOOPS):
         busy = False
@@ -88,7 +104,7 @@ async def work(swarm: SwarmRig, core: SwarmParts, agent: str) -> Task:
                 busy = True
                 ending = await run_turn(held, core)
                 await swarm.board.settle(held, ending.outcome, ending.writes)
-        root = await root_of(swarm)
+        root = await swarm.task(root_id)
         if root.status.terminal:
             return root
         if not busy:
@@ -99,15 +115,11 @@ async def work(swarm: SwarmRig, core: SwarmParts, agent: str) -> Task:
     raise AssertionError(f"the objective did not end: {states}")
 
 
-async def root_of(swarm: SwarmRig) -> Task:
-    return next(task for task in await swarm.board.list() if task.parent_task_id is None)
-
-
 async def live(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int, *, after: bool) -> int:
     """Work on an objective; the first process dies before or after commit *kill_at*. Returns the number of commits."""
     model, commits = Roles(), 0
     async with open_test_swarm() as swarm:
-        await submit(swarm, folder, role="architect")
+        asked = await submit(swarm, folder, role="architect")
         real: Callable[..., Any] = swarm.store.commit
 
         async def commit(writes: list[Write], **options: Any) -> Any:
@@ -123,18 +135,21 @@ async def live(folder: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int, *, a
         monkeypatch.setattr(swarm.store, "commit", commit)
         core = thinking(swarm, model, folder)
         try:
-            root = await work(swarm, core, "first")
+            last = await objective(swarm, core, "first", asked.task_id)
         except BaseException as error:
             if not was_killed(error):
                 raise
             await swarm.clock.advance(120)
             for role in ROLES:
                 await swarm.board.sweep(role)
-            root = await work(swarm, thinking(swarm, model, folder), "second")
-        tasks = {task.plan_key: task for task in await swarm.board.list()}
-        assert sorted(tasks) == ["", "a", "b", "c", "c~2"], "a task is missing, or was made twice"
-        assert {task.status for task in tasks.values()} == {TaskStatus.DONE}
+            last = await objective(swarm, thinking(swarm, model, folder), "second", asked.task_id)
+        tasks = await swarm.board.list()
+        keys = sorted(task.plan_key for task in tasks)
+        assert keys == ["", "", "a", "b", "c", "call.2.1.1", "c~2"], "a task is missing, or was made twice"
+        assert {task.status for task in tasks} == {TaskStatus.DONE}
+        root = await swarm.task(asked.task_id)
         assert root.result is not None and root.result.summary == "the end"
+        assert last.result is not None and last.result.summary == "one more is done"
         [report] = [artifact for artifact in root.result.artifacts if artifact.uri]
         assert await swarm.core.blobs.get(str(report.uri)) == b"short and long"
         changed = [key for key, texts in model.asked.items() if len(texts) > 1]
