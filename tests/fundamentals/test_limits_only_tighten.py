@@ -52,7 +52,7 @@ def planned(fields: dict[str, Any], deadline: datetime | None = None, **more: An
 def test_no_chain_of_plans_loosens_a_limit(first: dict[str, Any], deadline: datetime | None, chain: Any) -> None:
     above = [task_with(first, deadline)]
     for fields, until in chain:
-        child = planned_task(above[-1], 1, planned(fields, until), NOW)
+        child = planned_task(above[-1], 1, planned(fields, until), NOW, 0)
         for task in above:
             held = task.constraints
             assert child.constraints.read_only >= held.read_only
@@ -68,7 +68,7 @@ def test_no_chain_of_plans_loosens_a_limit(first: dict[str, Any], deadline: date
 
 @given(limits, limits)
 def test_limit_that_a_plan_adds_holds(first: dict[str, Any], added: dict[str, Any]) -> None:
-    child = planned_task(task_with(first), 1, planned(added), NOW).constraints
+    child = planned_task(task_with(first), 1, planned(added), NOW, 0).constraints
     assert child.read_only >= added.get("read_only", False)
     assert child.demo_safe >= added.get("demo_safe", False)
     if added.get("timeout_seconds") is not None:
@@ -77,13 +77,13 @@ def test_limit_that_a_plan_adds_holds(first: dict[str, Any], added: dict[str, An
 
 def test_child_gets_the_parents_configuration_of_a_capability() -> None:
     use = CapabilityUse(id="web_fetch", config={"hosts": ["example.org"]})
-    child = planned_task(task_with({}, capabilities=(use,)), 1, planned({}, capabilities=("web_fetch", "noop")), NOW)
+    child = planned_task(task_with({}, capabilities=(use,)), 1, planned({}, capabilities=("web_fetch", "noop")), NOW, 0)
     assert child.capabilities == (use, CapabilityUse(id="noop"))
 
 
 def test_malformed_limit_of_a_plan_is_refused_and_named() -> None:
     with pytest.raises(InvalidInput, match="constraints of the task a: timeout_seconds"):
-        planned_task(task_with({"read_only": True}), 1, planned({"timeout_seconds": -1}), NOW)
+        planned_task(task_with({"read_only": True}), 1, planned({"timeout_seconds": -1}), NOW, 0)
 
 
 @pytest.mark.anyio

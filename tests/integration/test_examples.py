@@ -58,6 +58,7 @@ EXPECTED = {
     "swarm answer": "answered ",
     "swarm approve": "approved ",
     "swarm deny": "denied ",
+    "swarm say": "told ",
     "swarm runs": "scout",
     "swarm agents": "[]",
     "swarm mail": "no messages yet",

@@ -65,9 +65,7 @@ def writing_tools(
     outputs_only = outputs is not None and not writable
 
     def locate(named: str, *, new: bool = False) -> tuple[Workspace, Path]:
-        place, path = place_of(named, root, outputs, inputs)
-        if inputs is not None and place.root == inputs.root:
-            raise InvalidInput(f"{named} is an input file, which cannot be changed: write a copy of it elsewhere")
+        place, path = _changeable_place(named, root, outputs, inputs)
         if outputs is not None and outputs_only and place.root != outputs:
             if Path(path).is_absolute():
                 raise InvalidInput(f"{named}: this task may only write to its output folder, {outputs}")
@@ -119,6 +117,14 @@ def writing_tools(
         replace(tool(writes=True, preview=preview_edit, idempotent=False)(edit_file), spec_name="Edit"),
     )
     return {each.name: replace(each, outputs_only=outputs_only) for each in made}
+
+
+def _changeable_place(named: str, root: Path, outputs: Path | None, inputs: GivenFiles | None) -> tuple[Workspace, str]:
+    """Return the folder that a path belongs to, and the path. Raises InvalidInput for an input file."""
+    place, path = place_of(named, root, outputs, inputs)
+    if inputs is not None and place.root == inputs.root:
+        raise InvalidInput(f"{named} is an input file, which cannot be changed: write a copy of it elsewhere")
+    return place, path
 
 
 def _diff(name: str, before: bytes | None, content: str) -> str:

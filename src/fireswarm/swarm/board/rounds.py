@@ -102,7 +102,7 @@ class Join(NamedTuple):
     child: Task
 
 
-async def refreshed(board: BoardContext, outcome: Outcome) -> tuple[Outcome, list[Join]]:
+async def read_joined(board: BoardContext, outcome: Outcome) -> tuple[Outcome, list[Join]]:
     """Return a handoff with the children that new tasks depend on as they are now, and those that are at work."""
     if not isinstance(outcome, Handoff):
         return outcome, []
@@ -129,11 +129,11 @@ def link(births: Sequence[Task], joins: Sequence[Join]) -> list[Write]:
 
 def waiting_count(births: Sequence[Task], children: Sequence[Task]) -> int:
     """Return ``waiting_on`` of a planner: exact for new tasks only, otherwise an upper bound that is counted."""
-    at_work = awaited(children)
+    at_work = find_awaited(children)
     return max(MAX_WRITTEN + 1, len(births) + len(at_work)) if at_work else len(births)
 
 
-def awaited(children: Sequence[Task]) -> list[Task]:
+def find_awaited(children: Sequence[Task]) -> list[Task]:
     """Return the children that may still end by themselves: not ended, given up, or behind such a one."""
     lost = {child.task_id for child in children if child.given_up or child.canceled}
     open_ones = [child for child in children if not child.status.terminal and not child.given_up]
@@ -144,7 +144,7 @@ def awaited(children: Sequence[Task]) -> list[Task]:
 
 def no_longer_awaited(children: Sequence[Task]) -> list[str]:
     """Return the ids of children that have not ended and will not by themselves, and of canceled ones."""
-    at_work = {child.task_id for child in awaited(children)}
+    at_work = {child.task_id for child in find_awaited(children)}
     return [child.task_id for child in children if child.status is not TaskStatus.DONE and child.task_id not in at_work]
 
 
@@ -164,7 +164,7 @@ async def check_children(board: BoardContext, task_id: str) -> bool:
         children = [parse_task_snapshot(item) for item in read if item.data is not None]
         lost = [child for child in children if child.given_up and child.task_id not in task.gave_up]
         wakes = lost and task.wakes_on_failure and task.on_child_failure is ChildFailure.REPLAN
-        if awaited(children) and not wakes:
+        if find_awaited(children) and not wakes:
             return False
         summary = "all its tasks ended, waits for an agent"
         if lost:

@@ -56,7 +56,7 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
             raise held.lost()
         if held.task.work_id != held.work_id and not isinstance(outcome, Released):
             raise WorkEdited(f"the objective or context of task {held.task.task_id} was edited during its turn")
-        outcome, joins = await rounds.refreshed(board, outcome)
+        outcome, joins = await rounds.read_joined(board, outcome)
         transition = transition_of(board, held, outcome)
         writes = [*_writes_of(held, transition, joins), *also]
         try:

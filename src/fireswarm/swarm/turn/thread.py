@@ -49,15 +49,15 @@ class Hearing:
 
     def __init__(self, turn: Turn, phase: int) -> None:
         self._lease = turn.lease
-        told = list(_told(turn.journal.known, phase))
+        told = list(_delivered_messages(turn.journal.known, phase))
         task, earlier = turn.task, turn.relatives.earlier
         self._told = {said for said in task.said if any(said in text for text in told)}
         feedback = "" if any(task.feedback in text for text in told) else task.feedback
         replies = bool(earlier) and earlier[-1].status is TaskStatus.DONE
         self._reply = feedback if replies else ""
-        self.steering = Steering(text="" if replies else feedback, typed=self._said)
+        self.steering = Steering(text="" if replies else feedback, typed=self._take_said)
 
-    def _said(self) -> str:
+    def _take_said(self) -> str:
         """Return what was said since the last call; the lease's task is read again when something is said."""
         new = [said for said in self._lease.task.said if said not in self._told]
         self._told.update(new)
@@ -66,10 +66,10 @@ class Hearing:
     async def reply(self, answer: str) -> str | None:
         """Return what the model is to hear after an answer that would end its run, or None."""
         feedback, self._reply = self._reply, ""
-        return "\n".join(text for text in (feedback, self.steering.take(), self._said()) if text) or None
+        return "\n".join(text for text in (feedback, self.steering.take(), self._take_said()) if text) or None
 
 
-def _told(known: KnownSteps, phase: int) -> Iterator[str]:
+def _delivered_messages(known: KnownSteps, phase: int) -> Iterator[str]:
     """Yield the messages that earlier starts of the run have delivered."""
     for step, kept in known.finished.items():
         if step_name(step).startswith((f"{phase}/message:", f"{phase}/steering:")):

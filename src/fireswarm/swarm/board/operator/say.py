@@ -34,7 +34,7 @@ async def say(board: BoardContext, task_id: str, text: str, sender: str = "opera
     The same *message_id* is said once. Raises TerminalTask for a task that has ended, and InvalidInput for an empty or
     too long text.
     """
-    said = _checked(text)
+    said = _check_text(text)
     if message_id and (await board.store.get(message_path(message_id))).data is not None:
         return (await load(board.store, task_id))[0]
 
@@ -59,7 +59,7 @@ async def go_on(board: BoardContext, task_id: str, text: str, fresh_key: str = "
 
     The same *fresh_key* makes one task only. Raises InvalidInput for a task that has not ended, or is part of a plan.
     """
-    said = _checked(text)
+    said = _check_text(text)
     task, _ = await load(board.store, task_id)
     if task.status is not TaskStatus.DONE:
         raise InvalidInput(f"task {task_id} is {task.status.value}: only a task that is done has a follow-up")
@@ -74,7 +74,7 @@ async def go_on(board: BoardContext, task_id: str, text: str, fresh_key: str = "
     return Submitted(following, created=True)
 
 
-def _checked(text: str) -> str:
+def _check_text(text: str) -> str:
     said = text.strip()
     if not said or len(said) > MAX_SAID_CHARS:
         raise InvalidInput(f"the message must have 1 to {MAX_SAID_CHARS:,} characters; it has {len(said):,}")

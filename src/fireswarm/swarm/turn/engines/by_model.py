@@ -30,10 +30,10 @@ from fireswarm.swarm.turn.engines.role_result import (
     RoleResult,
     carry_out,
     named_workspace,
-    placed,
     result_fault,
     revisions_of,
     route_fault,
+    with_whole_path,
 )
 from fireswarm.swarm.turn.given.deliverable import named_files
 from fireswarm.swarm.turn.given.files import InputFiles
@@ -115,19 +115,24 @@ class ModelEngine:
             conclusion = await think(mind, assignment, recorder)
         if conclusion.failed:
             raise _with_redo_steps(conclusion, phase)
-        outputs_made = replace(conclusion, outputs=tuple(_republished(turn, output) for output in conclusion.outputs))
-        result = _result(outputs_made, await publish_folder(turn, outputs), _carried_over(turn), inputs.files)
-        if conclusion.status is ConclusionStatus.DELEGATING:
-            tasks, turn.revisions = await with_questions(turn, result.tasks)
-            result = result.model_copy(update={"tasks": tuple(tasks)})
-        if result.tasks:
-            result = result.model_copy(update={"tasks": tuple(placed(task, turn) for task in result.tasks)})
-        if conclusion.status is ConclusionStatus.FINISHED and result.state is SkillState.DELEGATING:
-            read = RoleResult.model_validate(conclusion.result)
-            await carry_out(turn, read, phase)
-            turn.plans, turn.revisions = True, revisions_of(turn, read)
-            await turn.journal.steps.step(PLANNED, phase, _nothing, idempotent=True, last=True)
-        return result
+        return await _conclude(turn, conclusion, phase, outputs, inputs.files)
+
+
+async def _conclude(turn: Turn, conclusion: Conclusion, phase: int, outputs: Path, given: InputFiles) -> SkillResult:
+    """Publish the outputs, carry out what the model wants to change in its plan, and return its result."""
+    own = replace(conclusion, outputs=tuple(_with_own_uris(turn, output) for output in conclusion.outputs))
+    result = _result(own, await publish_folder(turn, outputs), _carried_over(turn), given)
+    if conclusion.status is ConclusionStatus.DELEGATING:
+        tasks, turn.revisions = await with_questions(turn, result.tasks)
+        result = result.model_copy(update={"tasks": tuple(tasks)})
+    if result.tasks:
+        result = result.model_copy(update={"tasks": tuple(with_whole_path(task, turn) for task in result.tasks)})
+    if conclusion.status is ConclusionStatus.FINISHED and result.state is SkillState.DELEGATING:
+        read = RoleResult.model_validate(conclusion.result)
+        await carry_out(turn, read, phase)
+        turn.plans, turn.revisions = True, revisions_of(turn, read)
+        await turn.journal.steps.step(PLANNED, phase, _nothing, idempotent=True, last=True)
+    return result
 
 
 def _with_redo_steps(conclusion: Conclusion, phase: int) -> Exception:
@@ -171,7 +176,7 @@ def _carried_over(turn: Turn) -> list[Artifact]:
     return [artifact for artifact in earlier if artifact.uri and turn.swarm.blobs.holds(artifact.uri, folder)]
 
 
-def _republished(turn: Turn, output: SkillResult) -> SkillResult:
+def _with_own_uris(turn: Turn, output: SkillResult) -> SkillResult:
     """Return a result with the addresses under which this task stores files that an earlier one stored."""
     new = f"/{turn.task.task_id}/{OUTPUT_FOLDER}/"
     old = [f"/{task.task_id}/{OUTPUT_FOLDER}/" for task in turn.relatives.earlier]

@@ -18,7 +18,7 @@ from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, PolicyRefused, TerminalTask
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.rounds import awaited
+from fireswarm.swarm.board.rounds import find_awaited
 from fireswarm.swarm.turn.given.deliverable import unknown_paths
 from fireswarm.swarm.turn.given.files import InputFiles
 from fireswarm.swarm.turn.state import Turn
@@ -93,7 +93,7 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
 
 def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
     """Raise InvalidInput for changes of earlier tasks that are not possible."""
-    if turn.journal.steps.has_begun(_accepted(phase)):
+    if turn.journal.steps.has_begun(_acceptance_step(phase)):
         return  # an earlier start of this turn has begun to carry them out
     children = planned_children(turn)
     rounds = turn.swarm.settings.worker.plan_rounds
@@ -110,7 +110,7 @@ def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
             raise InvalidInput(f"task {item.key} waits for a person's decision about a step that may have taken effect")
         if not children[item.key].given_up:
             raise InvalidInput(f"task {item.key} is {children[item.key].status.value}: only a failed task is retried")
-    if read.wait and not awaited([child for key, child in children.items() if key not in read.cancel]):
+    if read.wait and not find_awaited([child for key, child in children.items() if key not in read.cancel]):
         raise InvalidInput("no task of your plan is at work: change the plan, or finish")
 
 
@@ -126,7 +126,7 @@ def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
     for task in tasks:
         if fault := route_fault(turn, task.assigned_to):
             raise InvalidInput(fault)
-        placed(task, turn)
+        with_whole_path(task, turn)
         grants.grants_for_planned(swarm.roles[task.assigned_to], task.capabilities)
 
 
@@ -160,7 +160,7 @@ async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
 
     if not (read.cancel or read.retry):
         return
-    await turn.journal.steps.step(_accepted(phase), None, _nothing, idempotent=True)
+    await turn.journal.steps.step(_acceptance_step(phase), None, _nothing, idempotent=True)
     for key in _with_dependents(read.cancel, children.values()):
         task_id = children[key].task_id
         await once("cancel", key, lambda task_id=task_id: board.cancel(task_id, "by its planner", tree=True))
@@ -173,7 +173,7 @@ async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
     turn.relatives = replace(turn.relatives, children=fresh)
 
 
-def _accepted(phase: int) -> str:
+def _acceptance_step(phase: int) -> str:
     """Return the step that records that the changes of a round are possible: they change what a repetition sees."""
     return f"{phase}/accepted"
 
@@ -222,7 +222,7 @@ def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
     return path if path.is_absolute() else base / path
 
 
-def placed(task: PlannedTask, turn: Turn) -> PlannedTask:
+def with_whole_path(task: PlannedTask, turn: Turn) -> PlannedTask:
     """Return a planned task with its path in full: a relative one is relative to the planner's own folder.
 
     Raises InvalidInput for a path that does not exist.

@@ -117,10 +117,10 @@ class InputFiles:
         """Return the content of a file. Raises NotFound, and StoreError if it is not what its document says."""
         artifact = file.artifact
         if artifact.uri is None:
-            return _encoded(artifact.value)
+            return _encode(artifact.value)
         content = await self.blobs.get(artifact.uri)
         if artifact.mime == STORED_VALUE:
-            return _encoded(json.loads(content))
+            return _encode(json.loads(content))
         if artifact.sha256 and hashlib.sha256(content).hexdigest() != artifact.sha256:
             raise StoreError(f"the stored file was changed: it has another hash than its task wrote down ({file.name})")
         return content
@@ -191,7 +191,7 @@ def _file_name(artifact: Artifact) -> str:
     return name if PurePosixPath(name).suffix == suffix else f"{name}{suffix}"
 
 
-def _encoded(value: Any) -> bytes:
+def _encode(value: Any) -> bytes:
     """Return a value as the content of a file: a text as it is, anything else as JSON."""
     text = (
         value

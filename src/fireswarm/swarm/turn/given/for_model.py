@@ -88,10 +88,10 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
         if child.plan_key.startswith("call."):
             own = describe_givers([giver], files.by_giver, await _texts(files, [giver]), CHILD_CHARS)
             told[child.plan_key] = "\n\n".join(own)
-    return ModelInputs(files, await _recorded(turn, phase, text), told)
+    return ModelInputs(files, await _record(turn, phase, text), told)
 
 
-async def _recorded(turn: Turn, phase: int, text: str) -> str:
+async def _record(turn: Turn, phase: int, text: str) -> str:
     """Return the text as the first start of this phase had it: children go on meanwhile, and facts are learned."""
     if not phase and not turn.request.facts:
         return text
@@ -106,7 +106,7 @@ async def _plan_so_far(turn: Turn, phase: int) -> str:
     """Return the state of the plan: its round, and for each task the state, what it needs, and what it cost."""
     children, rounds = turn.relatives.children, turn.swarm.settings.worker.plan_rounds
     keys = {child.task_id: child.plan_key for child in children}
-    spent = await _spent(turn)
+    spent = await _sum_costs(turn)
     lines = [
         "# Tasks of your plan",
         f"Round {phase} of {rounds}. Finish with the answer when the work is good. Otherwise change the plan: "
@@ -126,7 +126,7 @@ async def _plan_so_far(turn: Turn, phase: int) -> str:
     return "\n".join(lines)
 
 
-async def _spent(turn: Turn) -> dict[str, str]:
+async def _sum_costs(turn: Turn) -> dict[str, str]:
     """Return what the model calls of each task of the objective cost, in words."""
     totals: dict[str, Spend] = {}
     for run in await turn.swarm.store.query(queries.runs_of(turn.task.trace.chain_id)):

@@ -56,14 +56,14 @@ def describe_givers(
         lines += [f"- {insight}" for insight in giver.insights]
         for file in own:
             if file.name in named:
-                lines.append(_described(file, texts.get(file.name), granted.get(file.name, 0)))
+                lines.append(_describe_file(file, texts.get(file.name), granted.get(file.name, 0)))
         blocks.append("\n".join(lines))
     if len(listed) > MAX_LISTED:
         blocks.append(f"[{len(listed) - MAX_LISTED:,} more files: list_files with path inputs names them]")
     return blocks
 
 
-def _described(file: InputFile, text: str | None, share: int) -> str:
+def _describe_file(file: InputFile, text: str | None, share: int) -> str:
     """Return one file: its line, and as much of its text as its share allows."""
     artifact = file.artifact
     size = len(text.encode()) if text is not None else artifact.size_bytes
