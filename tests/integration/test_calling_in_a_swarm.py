@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,14 +51,14 @@ def outputs(request: ChatRequest) -> list[str]:
 
 
 def report(request: ChatRequest) -> str:
-    return " | ".join(" ".join(text.split()) for text in outputs(request))
+    return " | ".join(re.sub(r"## [0-9a-f]{8} ", "", " ".join(text.split())) for text in outputs(request))
 
 
 BOTH = calls(
     ("delegate", {"role": "predictor", "objective": "look at a", "context": {"n": 1}}),
     ("delegate", {"role": "memory", "objective": "look at b"}),
 )
-SEEN = "predictor: done looked at a | memory: done looked at b"
+SEEN = "(predictor, done: look at a) looked at a | (memory, done: look at b) looked at b"
 
 
 async def children_of(swarm: SwarmRig, task: Task) -> list[Task]:
@@ -116,9 +117,11 @@ async def test_files_of_a_delegated_task_come_back_with_its_result(swarm: SwarmR
     ended = await one_turn(swarm, thinking(swarm, expert, tmp_path), "another")
     assert ended.result is not None
     told = ended.result.summary
-    assert "It is written. # file report.md # Found Seven. # file chart.png: a file, which is not shown here" in told
-    assert "large.csv: a file, which is not shown" in told and "lost.md: a file, which" in told
-    assert '# table rows [{"n": 7}]' in told
+    assert told.startswith("(memory, done: write a report) It is written. - inputs/")
+    assert "report.md (file, 15 bytes)" in told and "# Found Seven." in told
+    assert "chart.png (file)" in told and "large.csv (file)" in told and "lost.md (file)" in told
+    assert "rows.json (table, 18 bytes)" in told and '"n": 7' in told
+    assert "foreign.txt" not in told
     assert "of the machine" not in told
 
 

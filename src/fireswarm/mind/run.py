@@ -286,11 +286,11 @@ class Run:
         The reply is a recorded step: a resumed run has it.
         """
         following = self.assignment.next_message
-        if following is None and not self.recorder.has_begun(step):
+        if following is None:
             return ""
 
         async def hear() -> dict[str, Any]:
-            message = await following(self.mind.redact.clean(answer)) if following is not None else None
+            message = await following(self.mind.redact.clean(answer))
             if not message or not message.strip():
                 raise NoMessage
             return {"text": message}
