@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,21 @@ async def test_end_of_an_objective_ends_what_depends_on_its_failed_tasks(swarm: 
     assert done.status is TaskStatus.DONE
     child = await by_key(swarm, "b")
     assert (child.status, child.summary) == (TaskStatus.CANCELED, "canceled: its objective ended")
+
+
+async def test_a_role_reads_what_the_other_roles_do_also_those_of_a_user(swarm: SwarmRig, tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def script(request: Any) -> str:
+        seen.extend(tool for tool in request.tools if tool.name == "delegate")
+        return "done"
+
+    core = thinking(swarm, script, tmp_path)
+    card = core.roles["scout"].model_copy(
+        update={"name": "lawyer", "description": "Reads contracts.", "skills": ("clauses",), "offers": ()}
+    )
+    core = replace(core, roles={**core.roles, "lawyer": card})
+    await submit(swarm, tmp_path, role="architect")
+    await one_turn(swarm, core, role="architect")
+    role = seen[0].parameters["properties"]["role"]
+    assert "lawyer" in role["enum"] and "- lawyer: Reads contracts. Skills: clauses." in role["description"]

@@ -78,11 +78,11 @@ class Assignment:
     earlier turns. ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns
     an answer immediately if a person is at a terminal. ``grant`` holds what the calls may use.
 
-    ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, and
-    ``children`` the results of delegated tasks in words, by their keys. ``outputs`` is the folder whose files become
-    artifacts of the task, ``inputs`` are the files that it was given, ``colleagues`` the agents to talk to.
-    ``next_message`` returns a person's reply to an answer, or None at the end of the conversation; ``steering`` holds
-    messages sent while the work is in progress.
+    ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, with what
+    each does, and ``children`` the results of delegated tasks in words, by their keys. ``outputs`` is the folder whose
+    files become artifacts of the task, ``inputs`` are the files that it was given, ``colleagues`` the agents to talk
+    to. ``next_message`` returns a person's reply to an answer, or None at the end of the conversation; ``steering``
+    holds messages sent while the work is in progress.
     """
 
     task: str
@@ -104,7 +104,7 @@ class Assignment:
     dry_run: bool = False
     extra_decisions: int = 0
     result_schema: Mapping[str, Any] | None = None
-    roles: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
     children: Mapping[str, str] = field(default_factory=dict)
     next_message: Callable[[str], Awaitable[str | None]] | None = None
     steering: Steering = field(default_factory=Steering)

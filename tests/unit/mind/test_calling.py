@@ -209,12 +209,12 @@ async def test_structured_result_is_given_with_finish_and_a_wrong_one_is_explain
 async def test_delegated_work_suspends_the_run_and_its_results_come_back_under_the_calls(bench: Bench) -> None:
     both = calls(*(("delegate", {"role": "scout", "objective": f"look at {what}"}) for what in ("a", "b")))
     expert = Expert(both, "Both are fine.")
-    first = await run(bench, expert, roles=("scout",))
+    first = await run(bench, expert, roles={"scout": "It looks."})
     assert first.conclusion.status is ConclusionStatus.DELEGATING
     keys = [task.key for task in first.conclusion.tasks]
     assert [task.objective for task in first.conclusion.tasks] == ["look at a", "look at b"]
     children = {key: f"## {key} (scout, done)" for key in keys}
-    second = await run(bench, expert, roles=("scout",), children=children)
+    second = await run(bench, expert, roles={"scout": "It looks."}, children=children)
     assert second.conclusion.answer == "Both are fine."
     assert expert.told == list(children.values())
 

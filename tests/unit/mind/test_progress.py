@@ -121,7 +121,7 @@ async def test_same_delegation_ends_the_run_the_third_time_in_a_row(bench: Bench
     children = {f"call.0.{turn}.1": "nothing" for turn in range(1, 7)}
     for loop, stuck in (([given, given, READ], False), ([given] * 3, True), ([given, write("1")] * 3, False)):
         expert = Expert(*answers(*loop), "Done.")
-        ran = await run(bench, expert, roles=("scout",), children=children)
+        ran = await run(bench, expert, roles={"scout": "It looks."}, children=children)
         assert is_stuck(ran) == stuck
 
 

@@ -121,13 +121,14 @@ _DELEGATE_TEXT = (
 )
 
 
-def delegate_spec(roles: tuple[str, ...]) -> ToolSpec:
-    """Return the tool that hands work to one of *roles*."""
+def delegate_spec(roles: Mapping[str, str]) -> ToolSpec:
+    """Return the tool that hands work to one of *roles*, which says what each of them does."""
+    known = "\n".join(f"- {name}: {text}" for name, text in roles.items())
     return _spec(
         DELEGATE,
         _DELEGATE_TEXT,
         ("role", "objective"),
-        role={"type": "string", "enum": list(roles), "description": "the role that does it"},
+        role={"type": "string", "enum": list(roles), "description": f"the role that does it:\n{known}"},
         objective=_text("the task, self-contained: the role cannot read this conversation"),
         context={"type": "object", "description": 'inputs, such as {"path": "src"}'},
         expected_outcome=_text("how to tell that the task is done"),

@@ -29,10 +29,10 @@ from fireswarm.swarm.turn.engines.role_result import (
     RESULT_SCHEMA,
     RoleResult,
     carry_out,
+    describe_roles,
     named_workspace,
     result_fault,
     revisions_of,
-    route_fault,
     with_whole_path,
 )
 from fireswarm.swarm.turn.given.deliverable import named_files
@@ -109,7 +109,7 @@ class ModelEngine:
                 next_message=hearing.reply,
                 steering=hearing.steering,
                 result_schema=RESULT_SCHEMA,
-                roles=tuple(role for role in turn.request.roles if not route_fault(turn, role)),
+                roles=describe_roles(turn),
                 children=inputs.children,
             )
             conclusion = await think(mind, assignment, recorder)

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from fireswarm.capabilities import grants
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.skills.artifact import Confidence, Signal
+from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES
 from fireswarm.contracts.skills.skill import Fact, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
 from fireswarm.contracts.swarm.task import Task, TaskStatus
@@ -142,6 +143,22 @@ def route_fault(turn: Turn, to: str) -> str:
     except PolicyRefused as error:
         return str(error)
     return ""
+
+
+def describe_roles(turn: Turn) -> dict[str, str]:
+    """Return the roles to which the turn's role may hand work, each with what it does, its skills and capabilities."""
+    swarm = turn.swarm
+    described: dict[str, str] = {}
+    for name in turn.request.roles:
+        card = swarm.roles[name]
+        if route_fault(turn, name):
+            continue
+        skills = f" Skills: {', '.join(card.skills)}." if card.skills else ""
+        uses = [use.id for use in card.capabilities if use not in DEFAULT_CAPABILITIES]
+        more = f" Capabilities: {', '.join(uses)}." if uses else ""
+        offers = f" A plan may add: {', '.join(use.id for use in card.offers)}." if card.offers else ""
+        described[name] = f"{' '.join(card.description.split())}{skills}{more}{offers}"
+    return described
 
 
 async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:

@@ -79,7 +79,7 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
             whole_lines("Files that cannot be read", files.missing),
             whole_lines("Signals", [_compact(signal) for signal in request.signals]),
             whole_lines("Facts from memory", [_compact(fact) for fact in request.facts]),
-            f"## Roles that can take tasks\n{', '.join(request.roles)}" if not phase else "",
+            f"## Roles that can take tasks\n{', '.join(request.roles)} (see the tool delegate)" if not phase else "",
         )
         if block
     )
