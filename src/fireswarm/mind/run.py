@@ -41,7 +41,6 @@ from fireswarm.mind.calls.texts import (
     FAILED,
     UNANSWERED,
     NoAnswer,
-    NoMessage,
     cut_answer,
     cut_call,
     describe_answers_left,
@@ -288,17 +287,16 @@ class Run:
         following = self.assignment.next_message
         if following is None:
             return ""
-
-        async def hear() -> dict[str, Any]:
+        message: str | None = ""
+        if not self.recorder.has_begun(step):
             message = await following(self.mind.redact.clean(answer))
             if not message or not message.strip():
-                raise NoMessage
+                return ""
+
+        async def hear() -> dict[str, Any]:
             return {"text": message}
 
-        try:
-            return str((await self.recorder.step(step, hear, idempotent=True))["text"])
-        except NoMessage:
-            return ""
+        return str((await self.recorder.step(step, hear, idempotent=True))["text"])
 
     def _take_message(self, message: str) -> Part:
         """Return a person's message for the model; the message also resets the limit of answers."""

@@ -30,10 +30,6 @@ class NoAnswer(Exception):
     """An earlier start of the run got no answer here."""
 
 
-class NoMessage(Exception):
-    """The person says nothing more."""
-
-
 def cut_call(stop: StopReason) -> str:
     """Return the error for the last call of an incomplete answer: a part of the call's input may be missing."""
     return f"The answer was cut off {CUT_SHORT[stop]}, and this call with it. Work in smaller parts."
