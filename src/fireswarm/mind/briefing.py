@@ -109,6 +109,8 @@ class Briefing:
         parts.append(Part(Component.STATE, describe_surroundings(self.assignment), "the surroundings"))
         if self.assignment.material:
             parts.append(Part(Component.STATE, self.assignment.material, "inputs"))
+        if self.assignment.facts:
+            parts.append(Part(Component.STATE, self.assignment.facts, "facts"))
         if self.candidates:
             parts.append(Part(Component.CANDIDATES, self._metadata(), "the candidates"))
         if self.assignment.named is not None and self.catalog.get(self.assignment.named).entry is None:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from fireswarm.contracts.ports import Write
 from fireswarm.contracts.skills.skill import Fact, SkillResult
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.storage.memory import Memory, keywords_of
+from fireswarm.storage.memory import Memory
 
 MEMORY_ROLE = "memory"
 SUMMARY = "session_summary"
 """Type of an artifact that is stored as the session's summary document."""
 
 
-async def recall_facts(memory: Memory, task: Task) -> tuple[Fact, ...]:
-    """Return the session's facts that match the task's objective and the names in its context."""
+def query_of(task: Task) -> str:
+    """Return the text by which facts for a task are found: its objective, and the texts and names in its context."""
     texts = [str(value) for value in task.context.values() if isinstance(value, str)]
-    names = [Path(text).name for text in texts if text]
-    words: dict[str, Any] = dict.fromkeys(
-        [*(name.lower() for name in names if name), *keywords_of([task.objective, *texts])]
-    )
-    return tuple(await memory.recall(task.session_hash, list(words)))
+    lists = [str(item) for value in task.context.values() if isinstance(value, list) for item in value]
+    return "\n".join([task.objective, *(Path(text).name for text in texts if text), *texts, *lists])
+
+
+async def recall_facts(memory: Memory, task: Task) -> tuple[Fact, ...]:
+    """Return the session's facts that fit the task. Its bucket is part of the query."""
+    return tuple(await memory.recall(task.session_hash, query_of(task)))
 
 
 def summary_writes(memory: Memory, task: Task, result: SkillResult) -> Sequence[Write]:

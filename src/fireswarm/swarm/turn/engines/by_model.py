@@ -27,13 +27,14 @@ from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.engines.permission import grant_for
+from fireswarm.swarm.turn.facts import TurnMemory, facts_for
 from fireswarm.swarm.turn.inputs import fetch_artifact, with_texts
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
 MATERIAL_CHARS = 24_000
-"""Maximum characters of artifacts, children and facts in the prompt. A skill with code gets all of them."""
+"""Maximum characters of artifacts and children in the prompt. A skill with code gets all of them."""
 
 PLANNED = "planned"
 """Journal step that marks a plan as handed out. The turns after it are a new phase with separate steps."""
@@ -92,6 +93,8 @@ class ModelEngine:
                 context=task.context,
                 constraints=task.constraints,
                 material=_material(turn.request, phase),
+                facts=await facts_for(turn, phase),
+                memory=TurnMemory(turn.swarm.memory, task),
                 skills=card.skills,
                 named=task.skill,
                 answers=task.answers,
@@ -171,10 +174,9 @@ def _named_workspace(turn: Turn) -> Path | None:
 
 
 def _material(request: SkillRequest, phase: int) -> str:
-    """Return artifacts, facts and other inputs as bounded JSON; from the second phase on, with the plan's tasks."""
+    """Return artifacts and other inputs as bounded JSON; from the second phase on, with the plan's tasks."""
     brought: dict[str, Any] = {
         "expected_outcome": request.expected_outcome,
-        "facts": [fact.model_dump(mode="json", exclude_defaults=True) for fact in request.facts[:40]],
         "artifacts": [_small(artifact) for artifact in request.artifacts],
         "signals": [signal.model_dump(mode="json", exclude_defaults=True) for signal in request.signals[:60]],
         "attachments": [attachment.model_dump(mode="json") for attachment in request.attachments],
