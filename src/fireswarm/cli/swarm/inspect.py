@@ -223,14 +223,13 @@ def print_memory(entries: Sequence[Mapping[str, Any]]) -> None:
         (
             short_id(str(fact.get("id") or "")),
             f"wrong {fact.get('type')}" if is_wrong(fact) else str(fact.get("type")),
-            str(fact.get("bucket") or fact.get("role") or ""),
             ago(fact.get("created_at")),
-            str(fact.get("key") or fact.get("agent_id") or ""),
+            "/".join(str(name) for name in _names_of(fact)),
             cell(_value_of(fact), 90),
         )
         for fact in entries
     ]
-    columns = ["id", "type", "bucket", "learned", "key", "value"]
+    columns = ["id", "type", "learned", "key", "value"]
     table("memory", columns, rows, none=NO_FACTS, folded=("key",))
 
 
@@ -306,6 +305,12 @@ def _print_facts(facts: Sequence[Fact], as_json: bool, none: str) -> None:
         for fact in facts
     ]
     table("memory", ["id", "key", "learned", "source", "value"], rows, none=none, folded=("key",))
+
+
+def _names_of(fact: Mapping[str, Any]) -> list[Any]:
+    """Return bucket and key of a memory document, or role and id of an agent."""
+    found = (fact.get("bucket") or fact.get("role"), fact.get("key") or fact.get("agent_id"))
+    return [name for name in found if name]
 
 
 def _value_of(fact: Mapping[str, Any]) -> str:

@@ -32,7 +32,7 @@ COUNT_SECONDS = 15.0
 """Interval of the counts that notice documents added or removed by hand."""
 
 OVERLAP_SECONDS = 10.0
-"""Time that is read again: the server's time of a write is a little older than its commit."""
+"""Time that is read again: clocks differ, and a write is a little older than its commit."""
 
 MIN_WRONG_WORDS = 3
 """Minimum number of words of a wrong value that no other fact may repeat; shorter values can be true of others."""
@@ -71,7 +71,7 @@ class KnownFacts:
     name: str
     facts: dict[str, StoredFact] = field(default_factory=dict[str, StoredFact])
     index: TextIndex = field(default_factory=TextIndex)
-    newest: datetime = EPOCH
+    read_at: datetime = EPOCH
     counted_at: datetime = EPOCH
     loaded_at: datetime = EPOCH
     unreadable: dict[str, datetime] = field(default_factory=dict[str, datetime])
@@ -86,8 +86,9 @@ class KnownFacts:
         if now - self.loaded_at >= timedelta(seconds=RELOAD_SECONDS):
             await self._load(store, now)
             return
-        since = self.newest - timedelta(seconds=OVERLAP_SECONDS)
+        since = self.read_at - timedelta(seconds=OVERLAP_SECONDS)
         self._learn(await store.query(queries.new_facts(self.scope, self.name, since, MAX_FACTS)))
+        self.read_at = now
         if now - self.counted_at >= timedelta(seconds=COUNT_SECONDS):
             self.counted_at = now
             if await store.count(queries.known_facts(self.scope, self.name, MAX_FACTS)) != self.count:
@@ -124,16 +125,13 @@ class KnownFacts:
             self._forget(gone)
         self.unreadable = {name: at for name, at in self.unreadable.items() if name in current}
         self._learn(snapshots)
-        self.loaded_at = self.counted_at = now
+        self.loaded_at = self.counted_at = self.read_at = now
 
     def _learn(self, snapshots: Iterable[Snapshot]) -> None:
         news = [item for item in snapshots if not self._is_known(item)]
         for snapshot in news:
             self._forget(snapshot.id)
         present = [snapshot for snapshot in news if self._belongs(snapshot.data)]
-        for snapshot in present:
-            if isinstance(created := (snapshot.data or {}).get("created_at"), datetime):
-                self.newest = max(self.newest, min(created, _changed_at(snapshot)))  # by hand, it may be in the future
         for stored in parse_readable(present, _parse):
             self.facts[stored.fact.fact_id] = stored
             self.index.add(stored.fact.fact_id, _parts(stored.fact))

@@ -16,10 +16,17 @@ SUMMARY = "session_summary"
 
 
 def query_of(task: Task) -> str:
-    """Return the text by which facts for a task are found: its objective, and the texts and names in its context."""
-    texts = [str(value) for value in task.context.values() if isinstance(value, str)]
-    lists = [str(item) for value in task.context.values() if isinstance(value, list) for item in value]
-    return "\n".join([task.objective, *(Path(text).name for text in texts if text), *texts, *lists])
+    """Return the text by which facts for a task are found: its objective, and the texts in its context.
+
+    Of a path only the name counts: its folders are on every task of a machine.
+    """
+    values = [item for value in task.context.values() for item in (value if isinstance(value, list) else [value])]
+    return "\n".join([task.objective, *(_name_or_text(value) for value in values if isinstance(value, str))])
+
+
+def _name_or_text(text: str) -> str:
+    is_path = "/" in text and not any(char.isspace() for char in text) and "://" not in text
+    return Path(text).name if is_path else text
 
 
 async def recall_facts(memory: Memory, task: Task) -> tuple[Fact, ...]:
