@@ -65,7 +65,10 @@ class StoredFact:
 
 @dataclass(slots=True)
 class KnownFacts:
-    """Facts of one scope: the sessions of a field's value, such as ``session_hash`` or ``project``."""
+    """Facts of one scope, the documents with *name* in the field *scope*: a session or a project.
+
+    ``hidden`` are the ids of facts that are not recalled, None until they are needed.
+    """
 
     scope: str
     name: str
@@ -76,6 +79,7 @@ class KnownFacts:
     loaded_at: datetime = EPOCH
     unreadable: dict[str, datetime] = field(default_factory=dict[str, datetime])
     reading: anyio.Lock = field(default_factory=anyio.Lock)
+    hidden: set[str] | None = None
 
     async def refresh(self, store: Store, clock: Clock) -> None:
         """Learn what was stored since the last call. Raises StoreError."""
@@ -91,7 +95,7 @@ class KnownFacts:
         self.read_at = now
         if now - self.counted_at >= timedelta(seconds=COUNT_SECONDS):
             self.counted_at = now
-            if await store.count(queries.known_facts(self.scope, self.name, MAX_FACTS)) != self.count:
+            if await store.count(queries.known_facts(self.scope, self.name, MAX_FACTS)) != min(self.count, MAX_FACTS):
                 await self._load(store, now)
 
     @property
@@ -105,7 +109,9 @@ class KnownFacts:
 
     def rank(self, query: str) -> list[tuple[StoredFact, float]]:
         """Return the valid facts that share a word with *query*, best first, with their scores."""
-        return [(self.facts[name], score) for name, score in self.index.rank(query, without=self._hidden())]
+        if self.hidden is None:
+            self.hidden = self._find_hidden()
+        return [(self.facts[name], score) for name, score in self.index.rank(query, without=self.hidden)]
 
     def find(self, given: str) -> StoredFact | None:
         """Return the fact with this id, short id or ``bucket/key``; None if there is none, or several."""
@@ -129,6 +135,7 @@ class KnownFacts:
 
     def _learn(self, snapshots: Iterable[Snapshot]) -> None:
         news = [item for item in snapshots if not self._is_known(item)]
+        self.hidden = None if news else self.hidden
         for snapshot in news:
             self._forget(snapshot.id)
         present = [snapshot for snapshot in news if self._belongs(snapshot.data)]
@@ -146,11 +153,12 @@ class KnownFacts:
         return data is not None and data.get(self.scope) == self.name
 
     def _forget(self, name: str) -> None:
+        self.hidden = None
         if self.facts.pop(name, None) is not None:
             self.index.remove(name)
         self.unreadable.pop(name, None)
 
-    def _hidden(self) -> set[str]:
+    def _find_hidden(self) -> set[str]:
         """Return the ids of facts that are wrong, replaced, or repeat what a person marked as wrong."""
         wrong = {name for name, item in self.facts.items() if item.wrong}
         newest: dict[tuple[str, str, str], StoredFact] = {}

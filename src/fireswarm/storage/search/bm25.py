@@ -6,6 +6,7 @@ Fields are weighted as in BM25F (Robertson, Zaragoza, Taylor: Simple BM25 extens
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,9 @@ CHARACTER_WEIGHT = 0.3
 MAX_QUERY_WORDS = 200
 """Maximum number of different words of a request that are looked up: the first ones."""
 
+_NAME = re.compile(r"[A-Za-z0-9]+")
+_JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
 
 def rarity(count: int, having: float) -> float:
     """BM25's idf: ``ln(1 + (N - n + 0.5) / (n + 0.5))`` for a term in n of N documents."""
@@ -38,6 +42,12 @@ def rarity(count: int, having: float) -> float:
 def saturate(weight: float) -> float:
     """Return the share of a term's rarity that a weighted frequency earns: 1 for a frequency of 1."""
     return weight * (SATURATION + 1) / (weight + SATURATION)
+
+
+def index_words(text: str) -> list[str]:
+    """Return the words of a text, and the parts of names that are written together: ``maxAttempts``, ``HTTPServer``."""
+    parts = (_JOINT.sub(" ", name) for name in _NAME.findall(text) if not (name.islower() or name.isupper()))
+    return [*words(text), *words(" ".join(apart for apart in parts if " " in apart))]
 
 
 def variants(word: str) -> list[tuple[str, float]]:
@@ -65,7 +75,7 @@ class TextIndex:
         weights: dict[str, float] = {}
         length = 0.0
         for text, weight in parts:
-            for word in words(text):
+            for word in index_words(text):
                 length += weight
                 for term, share in variants(word):
                     weights[term] = weights.get(term, 0.0) + weight * share
@@ -90,7 +100,7 @@ class TextIndex:
         A shared function word counts only if the query has no other words. Each word counts once, by the variant that
         fits best. Documents in *without* are left out.
         """
-        asked = list(dict.fromkeys(words(query)))[:MAX_QUERY_WORDS]
+        asked = list(dict.fromkeys(index_words(query)))[:MAX_QUERY_WORDS]
         telling = [word for word in asked if word not in STOP]
         scores: dict[str, float] = {}
         for word in telling or asked:
