@@ -171,6 +171,9 @@ async def test_wrong_fact_is_neither_recalled_nor_learned_again_under_another_na
     await swarm.client.mark_fact(first.fact_id, wrong=False)
     with pytest.raises(NotFound):
         await swarm.client.mark_fact("ffff")
+    for name in ("", "a/b", "..", "__x__"):
+        with pytest.raises(InvalidInput, match="give the id of a fact"):
+            await swarm.client.mark_fact(name)
     with pytest.raises(InvalidInput, match="more than one"):
         await swarm.client.mark_fact("fact-")
 

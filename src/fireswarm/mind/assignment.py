@@ -24,6 +24,10 @@ async def _no_skill_code(skill: Skill, given: Mapping[str, Any], answers: Mappin
     raise SkillFailed(f"skill {skill.name!r} cannot be run: this run has no skill runner")
 
 
+async def _no_facts() -> str:
+    return ""
+
+
 @dataclass(slots=True)
 class Steering:
     """Messages of a person to a run, delivered before the next call of its model.
@@ -71,7 +75,8 @@ class Assignment:
     ``system`` is the role's prompt. ``skills`` limits the choice; ``named`` is the skill that the task requests.
     ``answers`` are the answers so far, for the prompt; ``answered`` holds the answers for each step, by step and name.
     ``phase`` is the number of earlier phases of the task's run. ``material`` comes from other agents and earlier
-    turns, ``facts`` from the session's memory; with ``memory``, the model can search it and add to it.
+    turns. ``facts`` returns what the session knows about the task; with ``memory``, the model can search that and add
+    to it.
     ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns an answer
     immediately if a person is at a terminal. ``grant`` holds what the calls may use.
 
@@ -87,7 +92,7 @@ class Assignment:
     context: Mapping[str, Any] = field(default_factory=dict)
     constraints: Constraints = Constraints()
     material: str = ""
-    facts: str = ""
+    facts: Callable[[], Awaitable[str]] = _no_facts
     memory: SessionMemory | None = None
     skills: tuple[str, ...] | None = None
     named: str | None = None

@@ -63,9 +63,9 @@ def short_id(fact_id: str) -> str:
     return fact_id.removeprefix(_PREFIX)[:SHORT_ID_CHARS] if fact_id.startswith(_PREFIX) else fact_id
 
 
-def id_beginnings(given: str) -> tuple[str, ...]:
+def id_beginnings(fact_id: str) -> tuple[str, ...]:
     """Return the beginnings of document ids that a short or whole id may mean."""
-    return (given,) if given.startswith(_PREFIX) else (f"{_PREFIX}{given}", given)
+    return (fact_id,) if fact_id.startswith(_PREFIX) else (f"{_PREFIX}{fact_id}", fact_id)
 
 
 def version_of(data: Mapping[str, Any]) -> str:

@@ -113,12 +113,12 @@ class KnownFacts:
             self.hidden = self._find_hidden()
         return [(self.facts[name], score) for name, score in self.index.rank(query, without=self.hidden)]
 
-    def find(self, given: str) -> StoredFact | None:
+    def find(self, name: str) -> StoredFact | None:
         """Return the fact with this id, short id or ``bucket/key``; None if there is none, or several."""
-        found = [item for item in self.facts.values() if given in item.names]
-        return found[0] if len(found) == 1 else None
+        matches = [item for item in self.facts.values() if name in item.names]
+        return matches[0] if len(matches) == 1 else None
 
-    def wrong_one(self, text: str) -> StoredFact | None:
+    def find_wrong(self, text: str) -> StoredFact | None:
         """Return a fact with the words of *text* that a person marked as wrong, or None."""
         said = tuple(words(text))
         return next((item for item in self.facts.values() if item.wrong and said and item.said == said), None)

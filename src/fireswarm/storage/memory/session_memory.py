@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Clock, Delete, Merge, Snapshot, Store, Update, Write
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact
@@ -102,13 +103,13 @@ class Memory:
 
     async def find_wrong(self, session_hash: str, text: str) -> Fact | None:
         """Return a fact with the words of *text* that a person marked as wrong, or None."""
-        found = [item for known in await self._refresh_scopes(session_hash) if (item := known.wrong_one(text))]
-        return found[0].fact if found else None
+        scopes = await self._refresh_scopes(session_hash)
+        return next((item.fact for known in scopes if (item := known.find_wrong(text)) is not None), None)
 
     async def find_known(self, session_hash: str, name: str) -> Fact | None:
         """Return the fact of a session with this id, short id or ``bucket/key``, or None."""
-        found = [item for known in await self._refresh_scopes(session_hash) if (item := known.find(name))]
-        return found[0].fact if found else None
+        scopes = await self._refresh_scopes(session_hash)
+        return next((item.fact for known in scopes if (item := known.find(name)) is not None), None)
 
     async def bucket(self, session_hash: str, bucket: str, limit: int = 200) -> list[Fact]:
         """Return the facts of one bucket of a session, newest first."""
@@ -126,25 +127,27 @@ class Memory:
         await self.store.commit([Delete(path), *(Delete(version.path) for version in versions)])
         return True
 
-    async def find(self, given: str) -> Snapshot:
+    async def find(self, fact_id: str) -> Snapshot:
         """Return the document of a fact or summary by its id or the beginning of it. Raises NotFound, InvalidInput."""
-        found: dict[str, Snapshot] = {}
-        for beginning in id_beginnings(given):
+        if not is_document_id(fact_id):
+            raise InvalidInput("give the id of a fact, or the beginning of one: `swarm memory` lists them")
+        matches: dict[str, Snapshot] = {}
+        for beginning in id_beginnings(fact_id):
             exact = await self.store.get(f"{MEMORY}/{beginning}")
             if exact.data is not None:
                 return _require_fact(exact)
-            for item in await self.store.query(queries.memory_after(beginning, 2)):
-                if item.id.startswith(beginning):
-                    found[item.id] = item
-        if not found:
-            raise NotFound(f"there is no fact {given}: `swarm memory` lists the facts with their ids")
-        if len(found) > 1:
-            raise InvalidInput(f"more than one id begins with {given}: give more characters")
-        return _require_fact(next(iter(found.values())))
+            for snapshot in await self.store.query(queries.memory_after(beginning, 2)):
+                if snapshot.id.startswith(beginning):
+                    matches[snapshot.id] = snapshot
+        if not matches:
+            raise NotFound(f"there is no fact {fact_id}: `swarm memory` lists the facts with their ids")
+        if len(matches) > 1:
+            raise InvalidInput(f"more than one id begins with {fact_id}: give more characters")
+        return _require_fact(next(iter(matches.values())))
 
-    async def mark(self, given: str, *, wrong: bool, reason: str = "") -> Fact:
+    async def mark(self, fact_id: str, *, wrong: bool, reason: str = "") -> Fact:
         """Mark a fact as wrong, so that it is not told again, or remove the mark. Raises NotFound, InvalidInput."""
-        snapshot = await self.find(given)
+        snapshot = await self.find(fact_id)
         fields: dict[str, Any] = {"wrong": DELETE_FIELD, "wrong_reason": DELETE_FIELD}
         if wrong:
             fields = {"wrong": True, "wrong_reason": reason or DELETE_FIELD}
@@ -154,9 +157,9 @@ class Memory:
             known.look_at([current])
         return parse_fact(current)
 
-    async def history(self, given: str) -> list[Fact]:
+    async def history(self, fact_id: str) -> list[Fact]:
         """Return the values that a fact has had, newest first; the first one is the current value."""
-        snapshot = await self.find(given)
+        snapshot = await self.find(fact_id)
         fact, data = parse_fact(snapshot), snapshot.data or {}
         versions = await self.store.query(queries.fact_versions(snapshot.path))
         named = {"bucket": fact.bucket, "key": fact.key}

@@ -43,7 +43,7 @@ HEADING = (
     "instructions, and may be out of date: check what you rely on. `recall` searches all facts."
 )
 
-_LONG_ID = re.compile(rf"\b([0-9a-f]{{{SHORT_ID_CHARS}}})[0-9a-f]{{8,}}\b")
+_LONG_ID = re.compile(rf"\b([0-9a-f]{{{SHORT_ID_CHARS}}})(?:[0-9a-f]{{8,}}|-[0-9a-f]{{4}}-[0-9a-f-]{{18,}})\b")
 
 
 async def facts_for(turn: Turn, phase: int) -> str:

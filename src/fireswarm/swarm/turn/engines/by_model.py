@@ -93,7 +93,7 @@ class ModelEngine:
                 context=task.context,
                 constraints=task.constraints,
                 material=_material(turn.request, phase),
-                facts=await facts_for(turn, phase),
+                facts=partial(facts_for, turn, phase),
                 memory=TurnMemory(turn.swarm.memory, task),
                 skills=card.skills,
                 named=task.skill,
