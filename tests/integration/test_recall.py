@@ -294,6 +294,17 @@ async def test_many_recalls_at_once_read_the_facts_once(swarm: SwarmRig) -> None
     assert swarm.store.usage.minus(before).reads <= 100 + 10 * 4
 
 
+async def test_read_that_ends_late_does_not_bring_back_an_older_state(swarm: SwarmRig) -> None:
+    memory, path = swarm.core.memory, fact_path("s1", "b", "db")
+    await learn(memory, fact("db", "MySQL"))
+    late = await swarm.store.get(path)
+    await swarm.store.commit([Update(path, {"wrong": True})])
+    assert await values(memory, "db") == []
+    known = memory.known["session_hash", "s1"]
+    known.look_at([late])
+    assert known.rank("db") == []
+
+
 async def test_summaries_are_recalled_with_their_task(swarm: SwarmRig) -> None:
     memory, task = swarm.core.memory, await swarm.submit()
     artifact = Artifact(type="session_summary", name="s", value="The parser crashes on empty input.")

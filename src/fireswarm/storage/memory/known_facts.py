@@ -145,9 +145,10 @@ class KnownFacts:
         self.unreadable |= {item.id: _changed_at(item) for item in present if item.id not in self.facts}
 
     def _is_known(self, snapshot: Snapshot) -> bool:
+        """Return True for a state that is already known, or older: reads of parallel recalls end in any order."""
         stored = self.facts.get(snapshot.id)
         known = self.unreadable.get(snapshot.id) if stored is None else stored.changed_at
-        return snapshot.data is not None and known == _changed_at(snapshot)
+        return snapshot.data is not None and known is not None and known >= _changed_at(snapshot)
 
     def _belongs(self, data: Mapping[str, Any] | None) -> bool:
         return data is not None and data.get(self.scope) == self.name
