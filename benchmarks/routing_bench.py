@@ -24,7 +24,7 @@ from benchmarks.routing import distractors
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.routing.benchmark import Labelled, Ranker, measure, read_labelled
 from fireswarm.skills.routing.router import MIN_SCORE, Router
-from fireswarm.skills.routing.words import STOP, words
+from fireswarm.storage.search.words import STOP, words
 
 HERE = Path(__file__).resolve().parent / "routing"
 UNSEEN = HERE / "unseen"

@@ -34,6 +34,9 @@ EXAMPLES: dict[str, str] = {
     "swarm agents": "swarm agents --json",
     "swarm mail": "swarm mail",
     "swarm memory": "swarm memory --bucket notes",
+    "swarm memory recall": "swarm memory recall 'which database'",
+    "swarm memory history": "swarm memory history $FACT",
+    "swarm memory wrong": "swarm memory wrong $FACT --reason 'we moved in March'",
     "swarm cost": "swarm cost",
     "swarm doctor": "swarm doctor",
     "swarm artifacts": "swarm artifacts $DONE --to artifacts",
@@ -76,17 +79,16 @@ def reference() -> str:
 
 
 def leaves() -> Iterator[tuple[str, Any]]:
-    """Yield every command without subcommands, by its full name."""
+    """Yield every command that can be called, by its full name."""
     for program, app in PROGRAMS.items():
         yield from _below(program, get_command(app))
 
 
 def _below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
     inner = getattr(command, "commands", None)
-    if inner is None:
+    if inner is None or name in EXAMPLES:
         yield name, command
-        return
-    for word, below in inner.items():
+    for word, below in (inner or {}).items():
         yield from _below(f"{name} {word}", below)
 
 

@@ -72,6 +72,7 @@ NAMES = {
         "walk_files",
         "without_secrets",
     ),
+    "storage.search.bm25": ("rank_texts",),
     "swarm.opening.stand_alone": ("create_agent_adapter",),
     "swarm.worker.loop": ("Worker",),
     "swarm.worker.role": ("RoleConfig",),

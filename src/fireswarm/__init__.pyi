@@ -80,6 +80,7 @@ from fireswarm.skills.text_files import read_artifact_object as read_artifact_ob
 from fireswarm.skills.text_files import read_text as read_text
 from fireswarm.skills.text_files import walk_files as walk_files
 from fireswarm.skills.text_files import without_secrets as without_secrets
+from fireswarm.storage.search.bm25 import rank_texts as rank_texts
 from fireswarm.swarm.opening.stand_alone import create_agent_adapter as create_agent_adapter
 from fireswarm.swarm.worker.loop import Worker as Worker
 from fireswarm.swarm.worker.role import RoleConfig as RoleConfig

@@ -15,6 +15,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from fireswarm.contracts.base import JsonObject, is_document_id
 from fireswarm.contracts.ports import Clock, Snapshot
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, REASON, YES
+from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import (
     StatusReason,
@@ -310,6 +311,21 @@ class Swarm:
     async def cancel(self, task: AnyTask, reason: str = "by the program", *, tree: bool = True) -> list[str]:
         """Cancel a task, and with *tree* all tasks below it. Returns the ids that this call canceled."""
         return await self.parts.board.cancel(_id_of(task), reason, tree=tree)
+
+    async def recall(self, query: str, *, limit: int = 20) -> list[Fact]:
+        """Return the session's valid facts and summaries that share a word with *query*, best first."""
+        return await self.parts.memory.recall(self.session, query, limit)
+
+    async def fact_history(self, fact: str) -> list[Fact]:
+        """Return the values that a fact has had, newest first. Raises NotFound or InvalidInput for its id."""
+        return await self.parts.memory.history(fact)
+
+    async def mark_fact(self, fact: str, *, wrong: bool = True, reason: str = "") -> Fact:
+        """Mark a fact as wrong, so that no agent is told it again, or remove the mark; *fact* is its id.
+
+        The beginning of an id is enough. Raises NotFound and InvalidInput.
+        """
+        return await self.parts.memory.mark(fact, wrong=wrong, reason=reason)
 
     async def _read(self, task: AnyTask) -> Task:
         """Return the given task, or read it."""

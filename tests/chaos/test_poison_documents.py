@@ -105,7 +105,7 @@ async def good_documents(swarm: SwarmRig) -> dict[str, list[tuple[str, dict[str,
         )
         await swarm.core.mailbox.send(envelope, "architect-1", to, sender_role="architect")
     await swarm.core.mailbox.answer(waits, {"where": "north"}, "operator", "m2")
-    await swarm.store.commit(swarm.core.memory.remember(finished, (Fact(bucket="b", key="k", value=1),)))
+    await swarm.store.commit(await swarm.core.memory.remember(finished, (Fact(bucket="b", key="k", value=1),)))
     documents: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for collection in COLLECTIONS:
         snapshots = await swarm.store.query(Query(collection))

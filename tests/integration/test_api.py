@@ -252,7 +252,7 @@ async def test_mail_is_listed_and_shown(api: Api) -> None:
 
 async def test_facts_are_listed_and_recalled(api: Api) -> None:
     facts = (Fact(bucket="inventory", key="files", value=12), Fact(bucket="other", key="weather", value="fine"))
-    await api.swarm.store.commit(api.swarm.core.memory.learn("s1", "t1", facts))
+    await api.swarm.store.commit(await api.swarm.core.memory.learn("s1", "t1", facts))
     listed = await api.get("/v1/memory/facts?bucket=inventory")
     assert [(fact["key"], fact["value"]) for fact in listed["items"]] == [("files", 12)]
     recalled = await api.get("/v1/memory/recall?query=how many files are there?")

@@ -64,9 +64,9 @@ def test_list_commands_skip_the_unreadable_document_and_report_it(
 @pytest.mark.anyio
 async def test_memory_returns_the_readable_facts(swarm: SwarmRig, caplog: pytest.LogCaptureFixture) -> None:
     fact = Fact(bucket="b", key="count", value=12, keywords=("files",))
-    await swarm.store.commit(swarm.core.memory.remember(await swarm.submit(), (fact,)))
+    await swarm.store.commit(await swarm.core.memory.remember(await swarm.submit(), (fact,)))
     await spoil(swarm.store, swarm.clock.now())
-    assert [found.value for found in await swarm.core.memory.recall("s1", ["files"])] == [12]
+    assert [found.value for found in await swarm.core.memory.recall("s1", "files")] == [12]
     assert [found.value for found in await swarm.core.memory.bucket("s1", "b")] == [12]
     assert caplog.text.count("mcp_memory/fact-bad is not a fact") == 2
 

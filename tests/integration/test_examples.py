@@ -25,7 +25,7 @@ from tools.events import EVENTS
 
 from fireswarm.cli import agent_command, swarm_command
 from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.skill import Fact, Question
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.outcome import Done, Failed, Outcome, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskSpec
@@ -63,6 +63,9 @@ EXPECTED = {
     "swarm agents": "[]",
     "swarm mail": "no messages yet",
     "swarm memory": "no memory documents yet",
+    "swarm memory recall": "PostgreSQL 15",
+    "swarm memory history": "PostgreSQL 15",
+    "swarm memory wrong": "marked as wrong: ",
     "swarm cost": "no model calls in 5 runs",
     "swarm artifacts": "report.md",
     "swarm open": "report.md",
@@ -196,6 +199,15 @@ async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
     return task.task_id
 
 
+async def learned(folder: Path) -> str:
+    """Store a fact; return the beginning of its id."""
+    async with open_parts(load_settings(folder, environment={})) as core:
+        fact = Fact(bucket="setup", key="database", value="PostgreSQL 15", source="README.md")
+        [write, _] = await core.memory.learn("default", "task-1", [fact])
+        await core.store.commit([write])
+    return write.path.partition("/fact-")[2][:8]
+
+
 def blocked(folder: Path) -> dict[str, str]:
     """Create one failed, one asking and one done task; return their ids under the names that the examples use."""
     question = Question(name="path", description="Which folder?")
@@ -209,6 +221,7 @@ def blocked(folder: Path) -> dict[str, str]:
         "ASKING": anyio.run(settled, folder, "asks", waiting),
         "APPROVING": anyio.run(settled, folder, "wants to push", approving),
         "DENYING": anyio.run(settled, folder, "wants to deploy", approving),
+        "FACT": anyio.run(learned, folder),
         "DONE": anyio.run(settled, folder, "makes", Done(TaskResult(artifacts=(report,)))),
     }
 

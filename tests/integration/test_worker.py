@@ -147,8 +147,8 @@ async def test_skill_results_of_all_kinds_settle_their_tasks(swarm: SwarmRig) ->
         assert ends["ask"].status_reason is StatusReason.INPUT_REQUIRED
         assert ends["learn"].result is not None
         assert ends["learn"].result.artifacts[0].value == [[1, 2], [3]]
-        assert [fact.value for fact in await swarm.core.memory.recall("s1", ["files"])] == [12]
-        assert await swarm.core.memory.recall("s2", ["files"]) == [], "a fact crossed sessions"
+        assert [fact.value for fact in await swarm.core.memory.recall("s1", "files")] == [12]
+        assert await swarm.core.memory.recall("s2", "files") == [], "a fact crossed sessions"
         assert (ends["refuse"].status_reason, ends["refuse"].error) == (StatusReason.DEAD_LETTER, "cannot, ever")
         assert ends["crash"].status_reason is StatusReason.RETRY_BACKOFF
         assert "ZeroDivisionError: by zero" in ends["crash"].summary

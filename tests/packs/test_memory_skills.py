@@ -70,8 +70,15 @@ def test_recalled_facts_stay_within_the_size_limit(make_request: MakeRequest) ->
 def test_fact_with_a_rare_word_outranks_one_with_a_common_word() -> None:
     ranking = skill_module("fact-recall", "ranking")
     facts = [fact(f"k{number}", "common") for number in range(8)] + [fact("rare", "quokka")]
-    ranked = ranking.rank(facts, ["common", "quokka"], "")
+    ranked = ranking.rank(facts, "common quokka", "")
     assert ranked[0][1].key == "rare"
+
+
+def test_recall_finds_names_of_two_letters_and_words_without_blanks(make_request: MakeRequest) -> None:
+    facts = (fact("db", "数据库是 PostgreSQL 15", bucket="cn"), fact("oil", "Öl wird montags geliefert", bucket="de"))
+    for objective, key in (("我们的数据库", "db"), ("wann kommt öl", "oil"), ("wann kommt ol", "oil")):
+        result = run_skill("fact-recall", make_request(objective=objective, facts=facts))
+        assert [entry["key"] for entry in result.artifacts[0].value["facts"]] == [key], objective
 
 
 def stated(values: dict[str, Any], kind: str = "inventory", source: str = "scout-2") -> Artifact:
@@ -168,3 +175,23 @@ def test_compaction_is_deterministic(make_request: MakeRequest) -> None:
     request = make_request(artifacts=artifacts, signals=(Signal(name="a", strength=0.5),))
     assert run_skill("session-compactor", request) == run_skill("session-compactor", request)
     assert kept(request, run_skill("session-compactor", request))
+
+
+def test_compaction_reads_artifacts_and_not_summaries_of_them(tmp_path: Path, make_request: MakeRequest) -> None:
+    findings = tmp_path / "findings.md"
+    findings.write_text("# Findings\n\nThe parser drops the last row of 12 files. It was written in 2019.\n")
+    said = "All is well, except that tests take an hour."
+    artifacts = (
+        Artifact(type="findings", name="findings.md", summary="Looked.", uri=findings.as_uri(), source_task_id="c"),
+        Artifact(type="answer", name="answer", summary="All is well…", value=said, mime="text/plain"),
+        Artifact(type="session_summary", name="s", summary="Compacted.", value="An earlier summary of summaries."),
+        Artifact(type="inventory", name="inventory", summary="There are 12 files in it.", value={"files": 12}),
+    )
+    child = ChildResult(task_id="c", assigned_to="scout", objective="o", status="done", summary="Found something.")
+    request = make_request(artifacts=artifacts, children=(child, child.model_copy(update={"task_id": "d"})))
+    text = run_skill("session-compactor", request).artifacts[0].value
+    for kept_text in ("drops the last row of 12 files", "tests take an hour", "There are 12 files", "Found something"):
+        assert kept_text in text, kept_text
+    assert "Looked" not in text and "earlier summary" not in text
+    alone = make_request(artifacts=artifacts[:1], children=(child,))
+    assert "Found something" not in run_skill("session-compactor", alone).artifacts[0].value

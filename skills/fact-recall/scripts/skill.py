@@ -16,7 +16,7 @@ from fireswarm import (
     truncate,
 )
 
-from .ranking import rank, words_of
+from .ranking import rank
 
 MAX_LINE_CHARS = 120
 
@@ -28,9 +28,7 @@ MOST_BYTES = 12_000
 def run(request: SkillRequest) -> SkillResult:
     """Recall what earlier tasks of this session learned about the objective's folder or file."""
     bucket = str(request.context.get("bucket") or "")
-    query = words_of(request.objective) + [
-        word for given in _keywords(request.context.get("keywords")) for word in words_of(given)
-    ]
+    query = " ".join([request.objective, *_keywords(request.context.get("keywords"))])
     earlier = [fact for fact in _newest(request.facts) if fact.source != request.task_id]
     ranked = [(score, fact) for score, fact in rank(earlier, query, bucket) if score > 0]
     kept = _bounded(ranked, _limit(request.context.get("limit")))

@@ -36,8 +36,14 @@ class Sentence:
     order: int
 
 
-KIND_WEIGHT = {"artifact": 3.0, "summary": 3.0, "signal": 1.5, "insight": 2.0, "report": 1.0}
-"""Weight of each kind of statement: results first, then observations, then prose."""
+KIND_WEIGHT = {"artifact": 3.0, "summary": 3.0, "content": 2.5, "signal": 1.5, "insight": 2.0, "report": 1.0}
+"""Weight of each kind of statement: results first, then observations, then prose of reports."""
+
+KNOWN_TYPES = frozenset({"session_summary", "recalled_facts"})
+PROSE_MIMES = frozenset({"text/markdown", "text/plain", "text/x-rst"})
+PROSE_ENDINGS = (".md", ".markdown", ".txt", ".rst")
+MAX_PROSE_CHARS = 400_000
+"""Maximum characters of one artifact that are split into sentences."""
 
 
 def loaded(artifact: Artifact) -> Any:
@@ -64,18 +70,25 @@ def text_of(artifact: Artifact) -> str | None:
 
 
 def gather(request: SkillRequest) -> list[Sentence]:
-    """Return every statement of the request, in a stable order, without repetitions."""
+    """Return every statement of the request, in a stable order, without repetitions.
+
+    The content of an artifact is read, and its summary only if it has no prose: a summary of summaries loses what the
+    first one left out. Earlier summaries and recalled facts are known already.
+    """
     found: list[tuple[str, str, str]] = []
+    read: set[str] = set()
     for artifact in all_artifacts(request):
         source = artifact.source_task_id or ""
-        if artifact.summary:
+        prose = [] if artifact.type in KNOWN_TYPES else prose_of(artifact)
+        if prose:
+            read.add(source)
+        kind = "report" if artifact.type == "report" else "content"
+        if artifact.summary and (not prose or kind == "report"):
             found += [(text, "artifact", source) for text in _SENTENCE.split(artifact.summary)]
-        if artifact.type == "report":
-            report = text_of(artifact)
-            source_text = report if report is not None else artifact.value if isinstance(artifact.value, str) else ""
-            found += [(text, "report", source) for text in report_sentences(source_text)]
+        found += [(text, kind, source) for text in prose]
     for child in request.children:
-        found.append((child.summary, "summary", child.task_id))
+        if child.task_id not in read:
+            found.append((child.summary, "summary", child.task_id))
         found += [(text, "insight", child.task_id) for text in child.insights]
     signals = [*request.signals, *(signal for child in request.children for signal in child.signals)]
     for signal in sorted(signals, key=lambda signal: (-signal.strength, signal.name, signal.subject))[:60]:
@@ -88,6 +101,17 @@ def gather(request: SkillRequest) -> list[Sentence]:
         if clean and clean.lower() not in seen:
             seen[clean.lower()] = Sentence(clean[:MAX_SENTENCE_CHARS], kind, source, len(seen))
     return list(seen.values())
+
+
+def prose_of(artifact: Artifact) -> list[str]:
+    """Return the sentences of an artifact's content, if it is text: a Markdown or text file, or a text value."""
+    kind = (artifact.mime or "").partition(";")[0]
+    name = (artifact.name or artifact.uri or "").lower()
+    is_text = kind in PROSE_MIMES or (not kind and (artifact.type == "report" or name.endswith(PROSE_ENDINGS)))
+    text = text_of(artifact) if is_text or artifact.type == "report" else None
+    if text is None and isinstance(artifact.value, str):
+        text = artifact.value
+    return report_sentences(text[:MAX_PROSE_CHARS]) if text else []
 
 
 def all_artifacts(request: SkillRequest) -> list[Artifact]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,14 +18,15 @@ from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput
 from fireswarm.redaction import environment_redactor
-from fireswarm.storage.memory import MAX_KEYWORDS, Memory, keywords_of
+from fireswarm.storage.memory import MAX_KEYWORDS, Memory, find_keywords
+from fireswarm.storage.search.bm25 import rank_texts
+from fireswarm.storage.search.words import words
 
 BUCKET = "research"
 """Bucket of the notes among the session's facts, found by recall and passed to other tasks."""
 
 MAX_NOTE_CHARS = 4_000
 MAX_SOURCE_CHARS = 2_000
-_WORDS = re.compile(r"\w+")
 
 RESEARCH_PROMPT = """# Notes
 
@@ -75,7 +75,7 @@ class MemoryPad:
 
     async def put(self, note: Fact) -> None:
         """Store a note; billed one write."""
-        await self.memory.store.commit(self.memory.learn(self.session_hash, self.task_id, [note]))
+        await self.memory.store.commit(await self.memory.learn(self.session_hash, self.task_id, [note]))
 
     async def drop(self, key: str) -> bool:
         """Remove a note."""
@@ -132,8 +132,8 @@ class Research:
                 f"note limit reached ({len(notes)}): remove some with remove_note, "
                 "or raise max_notes in the capability's configuration"
             )
-        words = [redact.text(tag.strip().lower()) for tag in tags or [] if tag.strip()]
-        keywords = tuple(dict.fromkeys([*words, *keywords_of([text, source])]))[:MAX_KEYWORDS]
+        tagged = [redact.text(tag.strip().lower()) for tag in tags or [] if tag.strip()]
+        keywords = tuple(dict.fromkeys([*tagged, *find_keywords([text, source])]))[:MAX_KEYWORDS]
         note = Fact(bucket=BUCKET, key=key, value=text, keywords=keywords, source=named, learned_at=self.clock.now())
         await self.pad.put(note)
         return {"id": key, "source": named, "notes": len({*(each.key for each in notes), key})}
@@ -145,21 +145,17 @@ class Research:
         return _note_list(matches, limit)
 
     async def search_notes(self, query: str, limit: int = 20) -> dict[str, Any]:
-        """Finds notes by words; notes with the most matching words come first."""
-        wanted = set(_WORDS.findall(query.lower()))
-        if not wanted:
+        """Finds notes by words in any language; the notes that fit best come first."""
+        if not words(query):
             raise InvalidInput("search_notes needs search words")
-        scored = [(len(wanted & _words(note)), note) for note in await self.pad.all(self.config.max_notes)]
-        found = sorted((each for each in scored if each[0]), key=lambda each: -each[0])
+        notes = await self.pad.all(self.config.max_notes)
+        scores = rank_texts(query, [f"{note.value} {note.source} {' '.join(note.keywords)}" for note in notes])
+        found = sorted((pair for pair in zip(scores, notes, strict=True) if pair[0]), key=lambda pair: -pair[0])
         return _note_list([note for _, note in found], limit)
 
     async def remove_note(self, id: str) -> dict[str, Any]:
         """Removes a note that is wrong or no longer useful."""
         return {"id": id, "removed": await self.pad.drop(id)}
-
-
-def _words(note: Fact) -> set[str]:
-    return set(_WORDS.findall(f"{note.value} {note.source} {' '.join(note.keywords)}".lower()))
 
 
 def _note_list(notes: Sequence[Fact], limit: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -45,6 +45,10 @@ async def _no_skill_code(skill: Skill, given: Mapping[str, Any], answers: Mappin
     raise SkillFailed(f"skill {skill.name!r} cannot be run: this run has no skill runner")
 
 
+async def _no_facts() -> str:
+    return ""
+
+
 @dataclass(slots=True)
 class Steering:
     """Messages of a person to a run, delivered before the next call of its model.
@@ -68,15 +72,34 @@ class Steering:
         return text
 
 
+class SessionMemory(Protocol):
+    """The facts of the session, for a model. Both methods return text, and raise InvalidInput for unusable input.
+
+    ``remember`` stores a fact once for each *step*: a repeated step writes the same document.
+    """
+
+    async def recall(self, query: str) -> str:
+        """Return the facts that fit a query."""
+        ...
+
+    async def remember(
+        self, step: str, fact: str, evidence: Sequence[str], *, name: str = "", replaces: str = ""
+    ) -> str:
+        """Store a fact and return its id."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """One task as input of a run.
 
     ``system`` is the role's prompt. ``skills`` limits the choice; ``named`` is the skill that the task requests.
     ``answers`` are the answers so far, for the prompt; ``answered`` holds the answers for each step, by step and name.
-    ``phase`` is the number of earlier phases of the task's run. ``material`` comes from other agents, memory and
-    earlier turns. ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns
-    an answer immediately if a person is at a terminal. ``grant`` holds what the calls may use.
+    ``phase`` is the number of earlier phases of the task's run. ``material`` comes from other agents and earlier
+    turns. ``facts`` returns what the session knows about the task; with ``memory``, the model can search that and add
+    to it.
+    ``check_result`` returns the fault of the structured result of a ``finish``, or "". ``ask`` returns an answer
+    immediately if a person is at a terminal. ``grant`` holds what the calls may use.
 
     ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, with what
     each does, and ``children`` the results of delegated tasks in words, by their keys. ``outputs`` is the folder whose
@@ -91,6 +114,8 @@ class Assignment:
     context: Mapping[str, Any] = field(default_factory=dict)
     constraints: Constraints = Constraints()
     material: str = ""
+    facts: Callable[[], Awaitable[str]] = _no_facts
+    memory: SessionMemory | None = None
     skills: tuple[str, ...] | None = None
     named: str | None = None
     answers: Mapping[str, Any] = field(default_factory=dict)

@@ -103,12 +103,14 @@ class Briefing:
         )
         return self.candidates
 
-    def opening(self) -> list[Part]:
-        """Return the first message: the task, the folder, the skills to choose from, and the named one."""
+    def opening(self, facts: str = "") -> list[Part]:
+        """Return the first message: the task, the folder, *facts*, the skills to choose from, and the named one."""
         parts = [Part(Component.TASK, self._task(without=self._asked_for_here), "the task")]
         parts.append(Part(Component.STATE, describe_surroundings(self.assignment), "the surroundings"))
         if self.assignment.material:
             parts.append(Part(Component.STATE, self.assignment.material, "inputs"))
+        if facts:
+            parts.append(Part(Component.STATE, facts, "facts"))
         if self.candidates:
             parts.append(Part(Component.CANDIDATES, self._metadata(), "the candidates"))
         if self.assignment.named is not None and self.catalog.get(self.assignment.named).entry is None:

@@ -154,7 +154,7 @@ class Run:
             )
         if assignment.named is not None:
             state.take_up(assignment.named, "the task names it")
-        self.transcript.say(*state.briefing.opening(), *self._answers_left())
+        self.transcript.say(*state.briefing.opening(await assignment.facts()), *self._answers_left())
 
     # ── ask ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -13,7 +13,7 @@ from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.calls import specs
 from fireswarm.mind.calls.outputs import REPLACED
 from fireswarm.mind.calls.results import Step, fault
-from fireswarm.mind.handlers import colleagues, skills, small_tools
+from fireswarm.mind.handlers import colleagues, session_facts, skills, small_tools
 from fireswarm.mind.handlers.given_tools import given_tool
 from fireswarm.mind.handlers.run_command import run_command
 from fireswarm.mind.progress import waits
@@ -23,6 +23,9 @@ from fireswarm.mind.tool_run import RunTool, ToolRun
 def run_tools(assignment: Assignment) -> dict[str, RunTool]:
     """Return the tools of a run by name, in a fixed order: the provider caches their descriptions."""
     own = dict(_own_tools())
+    if assignment.memory is not None:
+        own[specs.RECALL] = RunTool(specs.RECALL_SPEC, session_facts.recall, reads=True)
+        own[specs.REMEMBER] = RunTool(specs.REMEMBER_SPEC, session_facts.remember)
     if assignment.roles:
         own[specs.DELEGATE] = RunTool(specs.delegate_spec(assignment.roles), small_tools.delegate)
     if assignment.colleagues is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Literal
 
@@ -90,6 +91,22 @@ class StateSettings(SettingsSection):
     retention_days: float = Field(default=30.0, gt=0, description="retention time of an ended conversation")
 
 
+class MemorySettings(SettingsSection):
+    """Facts that outlive their task. Sessions share none, unless the operator says so."""
+
+    share: tuple[Literal["project"], ...] = Field(
+        default=(), description="[project]: share facts with the other sessions of this project that share theirs"
+    )
+    project: str = Field(
+        default="",
+        max_length=128,
+        description="name of the project; empty: the folder of swarm.yaml. Set it if the processes have other paths",
+    )
+    prompt_tokens: int = Field(
+        default=1_500, ge=0, le=50_000, description="maximum tokens of facts in the first prompt of a role; 0: none"
+    )
+
+
 class Settings(AgentSettings):
     """All settings of the swarm. Relative paths are resolved against ``root``."""
 
@@ -100,11 +117,20 @@ class Settings(AgentSettings):
     queue: QueueSettings = QueueSettings()
     worker: WorkerSettings = WorkerSettings()
     state: StateSettings = StateSettings()
+    memory: MemorySettings = MemorySettings()
     backbone: BackboneSettings = BackboneSettings()
 
     def path(self, relative: Path | str) -> Path:
         """Resolve a path against the root folder."""
         return (self.root / relative).resolve()
+
+    @property
+    def shared_project(self) -> str:
+        """Name of the project whose sessions share facts, or "" if this session shares none."""
+        if "project" not in self.memory.share:
+            return ""
+        root = self.root.resolve()
+        return self.memory.project or f"{root.name}-{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
 
 
 ENVIRONMENT: dict[str, tuple[str, ...]] = {

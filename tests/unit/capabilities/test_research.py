@@ -82,7 +82,7 @@ async def test_secrets_are_redacted_in_notes(context: CapabilityContext) -> None
 async def test_notes_are_visible_only_in_their_session(swarm: SwarmRig, tmp_path: Path) -> None:
     call = notes_of(CapabilityContext("s1", tmp_path, swarm.clock, swarm.store, "task-1"))
     await call("add_note", text="Apples ripen in autumn.", source="https://a.example/apples")
-    [fact] = await swarm.core.memory.recall("s1", ["apples"])
+    [fact] = await swarm.core.memory.recall("s1", "apples")
     assert (fact.bucket, fact.value, fact.source) == (BUCKET, "Apples ripen in autumn.", "https://a.example/apples")
     other = notes_of(CapabilityContext("s2", tmp_path, swarm.clock, swarm.store, "task-2"))
     assert (await other("list_notes"))["count"] == 0

@@ -120,6 +120,7 @@ def test_json_escapes_what_a_terminal_obeys(mark: str) -> None:
 def test_memory_fits_a_terminal_of_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = [
         {
+            "id": "fact-0123456789abcdef0123456789abcdef01234567",
             "type": "fact",
             "bucket": "workspace",
             "key": "folder-8d3ea91fe2bc:largest_files:by_lines",
@@ -135,9 +136,11 @@ def test_memory_fits_a_terminal_of_100_columns(monkeypatch: pytest.MonkeyPatch) 
     assert max(map(len, lines)) <= 100
     text = " ".join(lines)
     assert all(
-        word in text for word in ("type", "bucket", "learned", "session_summary", "folder-8d3ea91fe2bc", "w w w")
+        word in text
+        for word in ("type", "key", "learned", "session_summary", "workspace/folder-8d3ea91fe2", "01234567", "w w w")
     )
-    assert "".join(line.split("│")[4].strip() for line in lines if "│" in line).startswith(str(facts[0]["key"]))
+    key = "".join(line.split("│")[4].strip() for line in lines if "│" in line)
+    assert key == f"workspace/{facts[0]['key']}"
 
 
 def test_table_of_an_answer_has_one_empty_line_around_it() -> None:

@@ -17,7 +17,7 @@ from fireswarm.skills.routing.benchmark import measure, read_labelled
 from fireswarm.skills.routing.related import read_groups, related_stems
 from fireswarm.skills.routing.rerank import route_with
 from fireswarm.skills.routing.router import MIN_SCORE, Router
-from fireswarm.skills.routing.words import extensions, is_soft, stem, words
+from fireswarm.storage.search.words import extensions, is_soft, stem, words
 
 
 def skill(name: str, description: str, tags: tuple[str, ...] = (), headings: tuple[str, ...] = ()) -> Skill:

@@ -52,8 +52,11 @@ class FactOut(ResponseModel):
     value: AnyJson = documented("value of the fact", 12)
     keywords: tuple[str, ...] = documented("keywords by which recall finds it", ["files", "inventory"], default=())
     source: str = documented("origin of the fact", f"task {TASK_ID}", default="")
+    evidence: tuple[str, ...] = documented("where it can be checked", ["README.md:12"], default=())
+    replaces: str = documented("id or `bucket/key` of an older fact that is no longer true", "", default="")
     confidence: float = documented("confidence from 0 to 1", 0.9, default=1.0)
     learned_at: datetime | None = documented("time at which it was learned", MOMENT, default=None)
+    fact_id: str = documented("id of the document", "fact-0a1b2c3d", default="")
 
 
 class FactPage(Page):
@@ -65,8 +68,8 @@ class FactPage(Page):
 class Recalled(ResponseModel):
     """Facts found by a recall query."""
 
-    keywords: tuple[str, ...] = documented("keywords extracted from the query", ["files"])
-    items: tuple[FactOut, ...] = documented("facts with at least one of the keywords", [])
+    keywords: tuple[str, ...] = documented("words of the query", ["files"])
+    items: tuple[FactOut, ...] = documented("facts that share a word with the query, best first", [])
 
 
 class HeartbeatOut(ResponseModel):

@@ -10,7 +10,7 @@ from fireswarm.api.models.records import FactOut, FactPage, HeartbeatPage, Recal
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.session import CurrentSession
 from fireswarm.storage.documents.paths import MEMORY
-from fireswarm.storage.memory import keywords_of, parse_fact
+from fireswarm.storage.memory import find_keywords, parse_fact
 
 router = APIRouter(prefix="/v1/memory", tags=["memory"])
 
@@ -33,16 +33,13 @@ async def recall(
     given: CurrentSession,
     query: Annotated[
         str,
-        Query(
-            min_length=1, max_length=1_000, description="text whose keywords are looked up", examples=["changed files"]
-        ),
+        Query(min_length=1, max_length=1_000, description="text whose words are looked up", examples=["changed files"]),
     ],
     limit: Limit = DEFAULT_LIMIT,
 ) -> Any:
-    """Find facts by the keywords of a text, as agents do."""
-    keywords = keywords_of([query])
-    facts = await given.swarm.parts.memory.recall(given.session, keywords, limit)
-    return Recalled(keywords=tuple(keywords), items=tuple(FactOut.model_validate(fact) for fact in facts))
+    """Find facts and summaries by the words of a text, best first, as agents do."""
+    facts = await given.swarm.parts.memory.recall(given.session, query, limit)
+    return Recalled(keywords=tuple(find_keywords([query])), items=tuple(FactOut.model_validate(fact) for fact in facts))
 
 
 @router.get("/agents", response_model=HeartbeatPage)

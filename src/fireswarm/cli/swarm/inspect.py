@@ -32,12 +32,14 @@ from fireswarm.cli.shared.options import (
 from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.swarm.cost import draw
 from fireswarm.client import Swarm
+from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.envelope import MailStatus
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import QueueHints
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
+from fireswarm.storage.memory.fact_documents import is_wrong, short_id, value_text
 from fireswarm.swarm.records.spending import read_spending
 
 USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
@@ -180,7 +182,13 @@ def mail(
     run_async(main)
 
 
+memory_app = typer.Typer(invoke_without_command=True)
+NO_FACTS = "no memory documents yet"
+
+
+@memory_app.callback()
 def memory(
+    context: typer.Context,
     kind: Annotated[
         str | None, typer.Option("--type", help="Filter by type: fact, session_summary or agent_status.")
     ] = "fact",
@@ -192,13 +200,15 @@ def memory(
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """List facts, summaries and heartbeats."""
+    """List facts, summaries and heartbeats; with a subcommand, search facts or mark one as wrong."""
+    if context.invoked_subcommand is not None:
+        return
     kind = one_of(kind, "--type", MEMORY_TYPES)
 
     async def main() -> None:
         async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             query = queries.newest(MEMORY, "created_at", limit, type=kind, bucket=bucket, session_hash=session)
-            entries = [dict(item.data or {}) for item in await swarm.parts.store.query(query)]
+            entries = [{"id": item.id, **(item.data or {})} for item in await swarm.parts.store.query(query)]
         if as_json:
             print_json(entries)
             return
@@ -211,16 +221,96 @@ def print_memory(entries: Sequence[Mapping[str, Any]]) -> None:
     """Print memory documents as a table."""
     rows = [
         (
-            str(fact.get("type")),
-            str(fact.get("bucket") or fact.get("role") or ""),
+            short_id(str(fact.get("id") or "")),
+            f"wrong {fact.get('type')}" if is_wrong(fact) else str(fact.get("type")),
             ago(fact.get("created_at")),
-            str(fact.get("key") or fact.get("agent_id") or ""),
+            "/".join(str(name) for name in _names_of(fact)),
             cell(_value_of(fact), 90),
         )
         for fact in entries
     ]
-    columns = ["type", "bucket", "learned", "key", "value"]
-    table("memory", columns, rows, none="no memory documents yet", folded=("key",))
+    columns = ["id", "type", "learned", "key", "value"]
+    table("memory", columns, rows, none=NO_FACTS, folded=("key",))
+
+
+@memory_app.command()
+def recall(
+    query: Annotated[str, typer.Argument(help="Words to look for, in any language.")],
+    session: Session = None,
+    limit: Limit = 10,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search the facts and summaries of a session by words, best first, as agents do."""
+    settings = board_settings(root, store, project)
+
+    async def main() -> Sequence[Fact]:
+        async with Swarm.open(settings=settings, session=session, create=False) as swarm:
+            return await swarm.recall(query, limit=limit)
+
+    _print_facts(run_async(main), as_json, "no fact shares a word with this query")
+
+
+@memory_app.command()
+def history(
+    fact: Annotated[str, typer.Argument(help="Id of the fact, or the beginning of it.")],
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the values that a fact has had, newest first, each with its source and date."""
+
+    async def main() -> Sequence[Fact]:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
+            return await swarm.fact_history(fact)
+
+    _print_facts(run_async(main), as_json, NO_FACTS)
+
+
+@memory_app.command()
+def wrong(
+    fact: Annotated[str, typer.Argument(help="Id of the fact, or the beginning of it.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why it is wrong, for other people.")] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="Remove the mark.")] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Mark a fact or a summary as wrong: no agent is told it or recalls it again. The document remains."""
+
+    async def main() -> Fact:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
+            return await swarm.mark_fact(fact, wrong=not undo, reason=reason)
+
+    marked = run_async(main)
+    state = "no longer marked" if undo else "marked"
+    console.print(f"{state} as wrong: {short_id(marked.fact_id)} {marked.bucket}/{marked.key}", soft_wrap=True)
+
+
+def _print_facts(facts: Sequence[Fact], as_json: bool, none: str) -> None:
+    if as_json:
+        print_json([fact.model_dump(mode="json") for fact in facts])
+        return
+    rows = [
+        (
+            short_id(fact.fact_id),
+            f"{fact.bucket}/{fact.key}",
+            ago(fact.learned_at),
+            cell(fact.source or "a person", 40),
+            cell(value_text(fact.value), 90),
+        )
+        for fact in facts
+    ]
+    table("memory", ["id", "key", "learned", "source", "value"], rows, none=none, folded=("key",))
+
+
+def _names_of(fact: Mapping[str, Any]) -> list[Any]:
+    """Return bucket and key of a memory document, or role and id of an agent."""
+    found = (fact.get("bucket") or fact.get("role"), fact.get("key") or fact.get("agent_id"))
+    return [name for name in found if name]
 
 
 def _value_of(fact: Mapping[str, Any]) -> str:

@@ -32,7 +32,9 @@ from fireswarm.contracts.skills.permissions import Approval
 class Fact(Contract):
     """A fact that outlives its task: one value by ``bucket`` and ``key`` in a session.
 
-    ``keywords`` are the words by which recall finds it; ``source`` is the task or file from which the fact came.
+    ``keywords`` are further words by which recall finds it; ``source`` is the task, artifact or person from which the
+    fact came, ``evidence`` where it can be checked: a file and line, a URL, a quote. ``replaces`` is the id, or
+    ``bucket/key``, of an older fact that is no longer true. ``fact_id`` is the id of its document, set on reading.
     """
 
     bucket: str = Field(min_length=1, max_length=100)
@@ -40,8 +42,11 @@ class Fact(Contract):
     value: Json
     keywords: tuple[str, ...] = Field(default=(), max_length=40)
     source: str = ""
+    evidence: tuple[str, ...] = Field(default=(), max_length=40)
+    replaces: str = ""
     confidence: Confidence = 1.0
     learned_at: Timestamp | None = None
+    fact_id: str = ""
 
 
 QUESTION_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,4}")

@@ -16,6 +16,7 @@ TODO = "todo"
 DELEGATE = "delegate"
 ASK = "ask"
 TELL = "tell"
+RECALL, REMEMBER = "recall", "remember"
 
 TODO_STATES = ("pending", "in_progress", "completed")
 
@@ -115,6 +116,28 @@ ASK_USER_SPEC = _spec(
         "description": "the possible answers; leave it out if any answer is possible",
     },
     other_answers={"type": "boolean", "description": "the options are suggestions: other words are an answer too"},
+)
+RECALL_SPEC = _spec(
+    RECALL,
+    "Searches what earlier tasks of this session learned. Returns the facts that fit best, with source, date and "
+    "evidence. Use it before you look something up again.",
+    ("query",),
+    query=_text("names and words that the fact may contain, in its language"),
+)
+REMEMBER_SPEC = _spec(
+    REMEMBER,
+    "Stores one fact for later tasks of this session. Use it for what took work to find out and will still be true "
+    "later, not for your answer or your plans. Store one fact per call.",
+    ("fact", "evidence"),
+    fact=_text("the fact, as one or two sentences that can be understood alone"),
+    evidence={
+        "type": "array",
+        "items": {"type": "string"},
+        "minItems": 1,
+        "description": "where it can be checked: file and line, URL, artifact, or a quote",
+    },
+    name=_text("short name of the subject, such as database-version; a later fact with this name replaces this one"),
+    replaces=_text("id of a recalled fact that is no longer true"),
 )
 _DELEGATE_TEXT = (
     "Gives a part of the work to another role and waits for the result. Several calls in one answer run in parallel."

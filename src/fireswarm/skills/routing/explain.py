@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fireswarm.skills.routing.index import SATURATION, Index
+from fireswarm.skills.routing.index import Index
 from fireswarm.skills.routing.query import Concept, Term
+from fireswarm.storage.search.bm25 import saturate
 
 MAX_MATCHES = 5
 """Number of matches named in a reason, strongest first."""
@@ -44,7 +45,7 @@ def explain(
 
 def _worth(concept: Concept, term: Term, number: int, index: Index) -> float:
     weight = index.postings[term.key].weight_in(number)
-    return concept.weight * term.worth * weight * (SATURATION + 1) / (weight + SATURATION)
+    return concept.weight * term.worth * saturate(weight)
 
 
 def _match(concept: Concept, term: Term, fields: Mapping[str, frozenset[str]]) -> str:

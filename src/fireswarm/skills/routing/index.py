@@ -18,10 +18,8 @@ from typing import NamedTuple
 
 from fireswarm.skills.packs.catalog import Skill, without_collection
 from fireswarm.skills.packs.parse import decode, split
-from fireswarm.skills.routing.words import STOP, is_soft, stem, words
-
-SATURATION = 1.2
-"""BM25's k1: how fast further repetitions of a word lose weight."""
+from fireswarm.storage.search.bm25 import rarity
+from fireswarm.storage.search.words import STOP, is_soft, stem, words
 
 BODY_BYTES = 16_000
 """Maximum bytes of a SKILL.md that are indexed: about 2,500 words, more than the body of most skills."""
@@ -104,7 +102,7 @@ class Index:
     def rarity_of(self, having: float) -> float:
         """Return the idf of a term in *having* skills."""
         count = max(self.count, LEAST_DOCUMENTS)
-        return math.log(1 + (count - having + 0.5) / (having + 0.5))
+        return rarity(count, having)
 
 
 def fields_of(skill: Skill, *, bodies: bool = True) -> Fields:

@@ -13,7 +13,7 @@ from rapidfuzz.distance import OSA
 
 from fireswarm.skills.routing.index import Index
 from fireswarm.skills.routing.related import known_words, related_stems
-from fireswarm.skills.routing.words import STOP, extensions, is_soft, stem, words
+from fireswarm.storage.search.words import STOP, extensions, is_soft, stem, words
 
 SOFT_WEIGHT = 0.4
 EXTENSION_WEIGHT = 1.5

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
-from fireswarm.skills.routing.words import stem, words
+from fireswarm.storage.search.words import stem, words
 
 FILE, STEMMED = "related.txt", "related.json"
 

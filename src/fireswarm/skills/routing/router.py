@@ -18,9 +18,10 @@ from fireswarm.contracts.skills.catalog import SkillCandidate
 from fireswarm.errors import NotFound
 from fireswarm.skills.packs.catalog import Catalog, Skill
 from fireswarm.skills.routing.explain import explain
-from fireswarm.skills.routing.index import SATURATION, Index, build, fields_of
+from fireswarm.skills.routing.index import Index, build, fields_of
 from fireswarm.skills.routing.query import Concept, concepts
-from fireswarm.skills.routing.words import stem
+from fireswarm.storage.search.bm25 import SATURATION, saturate
+from fireswarm.storage.search.words import stem
 
 MIN_SCORE = 55.0
 """Skills below this score are not proposed (``prefilter_min_score`` of the specification)."""
@@ -167,10 +168,6 @@ def _size(concept: Concept, index: Index) -> int:
     return sum(len(index.postings[term.key].skills) for term in concept.terms)
 
 
-def _strength(weight: float) -> float:
-    return weight * (SATURATION + 1) / (weight + SATURATION)
-
-
 def _collect(concept: Concept, totals: dict[int, float], index: Index) -> None:
     """Add the value of each skill's best term for *concept*."""
     best: dict[int, float] = {}
@@ -189,8 +186,7 @@ def _judge(concept: Concept, totals: dict[int, float], index: Index) -> None:
     """Like ``_collect``, but only for the best skills so far."""
     for number in heapq.nlargest(STILL_JUDGED, totals, key=lambda number: (totals[number], -number)):
         totals[number] += max(
-            concept.weight * term.worth * _strength(index.postings[term.key].weight_in(number))
-            for term in concept.terms
+            concept.weight * term.worth * saturate(index.postings[term.key].weight_in(number)) for term in concept.terms
         )
 
 

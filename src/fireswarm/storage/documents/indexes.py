@@ -17,6 +17,7 @@ from fireswarm.storage.documents.paths import (
     REQUESTS,
     RUNS,
     TASKS,
+    VERSIONS,
 )
 
 Direction = Literal["asc", "desc"]
@@ -52,6 +53,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
     MEMORY: (
         (("type", "asc"), ("created_at", "desc")),
         (("session_hash", "asc"), ("created_at", "desc")),
+        (("project", "asc"), ("created_at", "desc")),
         (("bucket", "asc"), ("created_at", "desc")),
         (("role", "asc"), ("created_at", "desc")),
         (("status", "asc"), ("created_at", "desc")),
@@ -96,7 +98,8 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
     JOURNAL: ("events",),
     KEYS: ("session_hash", "assigned_to", "created_at"),
     MAILBOX: ("payload", "expires_at"),
-    MEMORY: ("value", "text", "message", "queue_hints", "expires_at", "started_at"),
+    MEMORY: ("value", "text", "evidence", "message", "queue_hints", "expires_at", "started_at"),
+    VERSIONS: ("value", "text", "evidence", "created_at"),
     CONTEXTS: ("events", "summary", "inputs", "input_request", "messages", "resume_key", "created_at"),
     POCKET: ("value", "at", "expires_at"),
     ANSWERED: ("response", "at", "expires_at"),

@@ -16,6 +16,9 @@ MAILBOX = "agent_mailbox"
 
 MEMORY = "mcp_memory"
 
+VERSIONS = "fact_versions"
+"""Subcollection of each fact with the values that it has had."""
+
 
 FILES = "agent_files"
 
@@ -38,7 +41,7 @@ POCKET, ANSWERED = "pocket_facts", "answered_messages"
 FREE_FIELDS = frozenset({
     "objective", "context", "result", "answers", "answered", "questions", "summary", "error", "handoff_reason",
     "expected_outcome", "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message",
-    "keywords", "source", "content", "capabilities", "instructions", "system_prompt",
+    "keywords", "source", "evidence", "wrong_reason", "content", "capabilities", "instructions", "system_prompt",
 })  # fmt: skip
 """Fields with text from people, skills and models; all other fields are set by the code."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from fireswarm.contracts.ports import NAME, Operator, Query
 from fireswarm.contracts.swarm.envelope import MailKind
-from fireswarm.storage.documents.paths import CONTEXTS, FILES, MAILBOX, MEMORY, POCKET, RUNS, TASKS
+from fireswarm.storage.documents.paths import CONTEXTS, FILES, MAILBOX, MEMORY, POCKET, RUNS, TASKS, VERSIONS
 
 Filters = tuple[tuple[str, Operator, Any], ...]
 
@@ -172,17 +172,28 @@ def work_messages(role: str) -> Query:
     )
 
 
-def recall(session_hash: str, keywords: Sequence[str], limit: int) -> Query:
-    """Facts of a session with any of at most 30 keywords."""
-    return Query(
-        MEMORY,
-        where=(
-            ("session_hash", "==", session_hash),
-            ("type", "==", "fact"),
-            ("keywords", "array_contains_any", list(keywords)[:30]),
-        ),
-        limit=limit,
-    )
+def known_facts(scope: str, name: str, limit: int) -> Query:
+    """Facts and summaries of a session or a project, in any order; *scope* is the field with its name (also counted).
+
+    An order would hide a hand-written document without the ordered field.
+    """
+    return Query(MEMORY, where=((scope, "==", name), ("type", "in", ["fact", "session_summary"])), limit=limit)
+
+
+def new_facts(scope: str, name: str, since: datetime, limit: int) -> Query:
+    """Facts and summaries of a session or a project that were stored since a time, newest first."""
+    where: Filters = ((scope, "==", name), ("type", "in", ["fact", "session_summary"]), ("created_at", ">=", since))
+    return Query(MEMORY, where=where, order_by=(("created_at", "desc"),), limit=limit)
+
+
+def memory_after(beginning: str, limit: int) -> Query:
+    """Memory documents by id, after the id *beginning*."""
+    return Query(MEMORY, (), ((NAME, "asc"),), limit, {NAME: f"{MEMORY}/{beginning}"})
+
+
+def fact_versions(fact: str) -> Query:
+    """The values that a fact has had; *fact* is the path of its document."""
+    return Query(f"{fact}/{VERSIONS}")
 
 
 def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:

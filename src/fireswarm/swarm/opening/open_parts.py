@@ -145,7 +145,7 @@ def make_parts(
         blobs=FsspecBlobs(root if "://" in root else str(settings.path(root))),
         board=Board(store, clock, frozenset(roles), rules, random.Random(seed)),
         mailbox=Mailbox(store, clock, policy),
-        memory=Memory(store, clock),
+        memory=Memory(store, clock, settings.shared_project),
         heartbeats=Heartbeats(store, clock),
         roles=roles,
         catalog=catalog,

@@ -157,7 +157,7 @@ async def gather_writes(turn: Turn, result: SkillResult, outcome: Outcome) -> No
     for writes_of in HOOKS.get(task.assigned_to, NO_HOOKS).writes:
         turn.writes += writes_of(swarm.memory, task, result)
     if result.facts:
-        turn.writes += swarm.memory.remember(task, result.facts)
+        turn.writes += await swarm.memory.remember(task, result.facts)
     if result.replies:
         turn.writes += await swarm.mailbox.replies(task, result.replies)
     if isinstance(outcome, Handoff):

@@ -35,6 +35,7 @@ from fireswarm.swarm.turn.engines.role_result import (
     revisions_of,
     with_whole_path,
 )
+from fireswarm.swarm.turn.facts import TurnMemory, facts_for
 from fireswarm.swarm.turn.given.deliverable import named_files
 from fireswarm.swarm.turn.given.files import InputFiles
 from fireswarm.swarm.turn.given.for_model import inputs_of
@@ -91,6 +92,8 @@ class ModelEngine:
                 context=task.context,
                 constraints=task.constraints,
                 material=inputs.text,
+                facts=partial(facts_for, turn, phase),
+                memory=TurnMemory(turn.swarm.memory, task),
                 skills=card.skills,
                 named=task.skill,
                 answers=task.answers,

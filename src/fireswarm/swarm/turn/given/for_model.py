@@ -78,7 +78,6 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
             *blocks,
             whole_lines("Files that cannot be read", files.missing),
             whole_lines("Signals", [_compact(signal) for signal in request.signals]),
-            whole_lines("Facts from memory", [_compact(fact) for fact in request.facts]),
             f"## Roles that can take tasks\n{', '.join(request.roles)} (see the tool delegate)" if not phase else "",
         )
         if block
@@ -92,8 +91,8 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
 
 
 async def _record(turn: Turn, phase: int, text: str) -> str:
-    """Return the text as the first start of this phase had it: children go on meanwhile, and facts are learned."""
-    if not phase and not turn.request.facts:
+    """Return the text as the first start of this phase had it: children go on meanwhile."""
+    if not phase:
         return text
 
     async def record() -> str:

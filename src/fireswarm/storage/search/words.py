@@ -1,13 +1,24 @@
-"""Normalize words for the router: lowercase, without endings and stop words. Pure."""
+"""Split texts into words of any language, and normalize them. Pure.
+
+A word is a run of letters, marks and numbers by their Unicode categories, after NFKC and case folding. Scripts that are
+written without blanks (Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer) give pairs of adjacent characters.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import groupby
 
 _WORD = re.compile(r"[^\W_]+(?:\+\+|#)?")
 _EXTENSION = re.compile(r"(?<![\w-])(?:(?<!/)[\w-]*+|\w*+-[\w-]*+)\.([a-z][a-z0-9]{1,4})(?![\w/-]|\.\w)", re.IGNORECASE)
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Letters of scripts without blanks between words. Korean has blanks, but joins particles to its words."""
+
 _VOWEL = re.compile("[aeiouy]")
 
 _STOP_WORDS = """
@@ -63,15 +74,54 @@ _ENDINGS: tuple[tuple[str, str, int], ...] = (
 
 
 def words(text: str) -> list[str]:
-    """Return the words of *text* in order, lowercase; Chinese, Japanese and Korean text as pairs of characters."""
-    found = _WORD.findall(text.lower())
+    """Return the words of *text* in order, case-folded; text without blanks between words as pairs of characters."""
     if text.isascii():
-        return found
-    return [part for word in found for part in (_pairs(word) if _CJK.search(word) else (word,))]
+        return _WORD.findall(text.lower())
+    return [part for word in _runs(normalize(text)) for part in pairs(word)]
 
 
-def _pairs(word: str) -> list[str]:
+def normalize(text: str) -> str:
+    """Return *text* case-folded in its compatibility form: full-width, composed and decomposed letters are equal."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def is_unspaced(word: str) -> bool:
+    """Return True for a word of a script that is written without blanks between words."""
+    return _UNSPACED.match(word) is not None
+
+
+def without_marks(word: str) -> str:
+    """Return a word without diacritics: ``ol`` for ``öl``."""
+    apart = unicodedata.normalize("NFD", word)
+    return "".join(char for char in apart if unicodedata.category(char) != "Mn")
+
+
+def pairs(word: str) -> list[str]:
+    """Return the pairs of adjacent characters of a word without blanks, or the word itself."""
+    if not is_unspaced(word):
+        return [word]
     return [word[place : place + 2] for place in range(max(1, len(word) - 1))]
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Yield runs of letters, marks and numbers, each of one kind of script; ``c++`` and ``c#`` keep their signs."""
+    letters = "".join(char for char in text if unicodedata.category(char) != "Cf")  # such as soft hyphens
+    word = ""
+    for kind, group in groupby(letters, _kind):
+        run = "".join(group)
+        if word:
+            yield word + ("++" if run.startswith("++") else "#" if run.startswith("#") else "")
+        word = run if kind else ""
+    if word:
+        yield word
+
+
+@lru_cache(maxsize=20_000)
+def _kind(char: str) -> str:
+    """Return ``unspaced`` or ``word`` for a character of a word, "" for a separator."""
+    if _UNSPACED.match(char) and unicodedata.category(char)[0] in "LMN":
+        return "unspaced"
+    return "word" if unicodedata.category(char)[0] in "LMN" else ""
 
 
 def extensions(text: str) -> list[str]:
