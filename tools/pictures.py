@@ -1,4 +1,4 @@
-"""Draw docs/pictures/: the whole, a task's life, a handoff. Names of states, outcomes and roles are the code's.
+"""Draw docs/pictures/: the whole, a task's life, a handoff, a team. Names of states, outcomes and roles are the code's.
 
 ``make generate`` writes them, and ``make check`` fails if they differ.
 """
@@ -333,8 +333,45 @@ def handoff() -> str:
     return frame(height, "A handoff: each arrow is one commit", *parts)
 
 
+# ── a team ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def team() -> str:
+    """Draw an objective that a team works on: a plan, a review, work that is sent back, and the files between them."""
+    parts = [
+        box(300, 20, 200, 52, [("architect", "title"), ("plans, is woken, judges", "small")], "marked"),
+        box(28, 140, 150, 52, [("scout", "title"), ("task a", "small")]),
+        box(198, 140, 150, 52, [("scout", "title"), ("task b", "small")]),
+        box(398, 140, 180, 52, [("executor", "title"), ("task c, after a and b", "small")]),
+        box(628, 140, 150, 52, [("predictor", "title"), ("task d, reviews c", "small")]),
+        arrow((330, 72), (110, 138)),
+        arrow((360, 72), (275, 138)),
+        arrow((410, 72), (470, 138)),
+        arrow((470, 72), (690, 138)),
+        words(608, 88, "1. a plan: four tasks", "small", "start"),
+        arrow((103, 192), (103, 240)),
+        arrow((273, 192), (273, 240)),
+        arrow((488, 192), (488, 240)),
+        box(28, 242, 550, 44, [("files and answers, in the blob store", "small")], "marked"),
+        arrow((430, 242), (430, 194)),
+        words(422, 222, "inputs/a, inputs/b", "small", "end"),
+        arrow((578, 264), (690, 194)),
+        words(650, 250, "inputs/c", "small", "start"),
+        box(398, 340, 180, 52, [("executor", "title"), ("task c~2", "small")]),
+        words(388, 360, "2. sent back: the conversation and", "small", "end"),
+        words(388, 378, "the files of c, and what is wanted", "small", "end"),
+        arrow((488, 286), (488, 338)),
+        words(
+            28, 430, "3. The architect finishes: the files of c~2 are the result of the objective.", "small", "start"
+        ),
+        words(28, 450, "A task that fails wakes the architect at once, while the others go on.", "small", "start"),
+    ]
+    return frame(470, "A team: what each task gives is an input of those that depend on it", *parts)
+
+
 def pictures() -> Iterator[tuple[Path, str]]:
     """Yield each picture with its path."""
     yield PICTURES / "whole.svg", whole()
     yield PICTURES / "task.svg", life()
     yield PICTURES / "handoff.svg", handoff()
+    yield PICTURES / "team.svg", team()
