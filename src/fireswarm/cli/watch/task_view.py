@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.records.artifacts import with_present_uris
 
 SHOWN_RUNS = 10
+MAX_DEPTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     events = tuple(await read_events(swarm.parts.store, found_runs[0])) if found_runs else ()
     relatives = await swarm.relatives(task)
     why = await swarm.explain(task, relatives)
+    if any(relatives[child].children for child in task.children if child in relatives):
+        relatives = {item.task_id: item for item in await swarm.objective(task)} | relatives
     answer = await read_answer(swarm, task)
     return Seen(with_present_uris(task, swarm.parts.blobs), why, runs, relatives, events, answer)
 
@@ -106,29 +109,52 @@ def _draw_events(seen: Seen, count: int, level: str) -> None:
 
 
 def _draw_graph(seen: Seen) -> None:
-    """Print the task's dependencies and children as a tree."""
+    """Print the tasks that the task needs, and those below it, as a tree."""
     task = seen.task
     if not seen.relatives:
         return
     if not console.is_terminal:
+        found = [("needs", 0, item) for item in _known(seen, task.depends_on)]
+        found += [("created", depth, item) for depth, item in _below(seen, task)]
         rows = [
-            (title, short(task_id), item.assigned_to, _word(item), item.summary)
-            for title, ids in (("needs", task.depends_on), ("created", task.children))
-            for task_id in ids
-            if (item := seen.relatives.get(task_id)) is not None
+            (title, f"{'  ' * depth}{short(item.task_id)}", step_of(item), item.assigned_to, _word(item), item.summary)
+            for title, depth, item in found
         ]
-        table("graph", ("relation", "task", "role", "status", "summary"), rows, none="no other tasks")
+        table("graph", ("relation", "task", "step", "role", "status", "summary"), rows, none="no other tasks")
         return
     tree = Tree(f"{short(task.task_id)} {task.plan_key or 'objective'}")
-    for title, ids in (("needs", task.depends_on), ("created", task.children)):
-        known = [seen.relatives[task_id] for task_id in ids if task_id in seen.relatives]
-        if known:
-            branch = tree.add(title)
-            for item in known:
-                word = _word(item)
-                line = (f"{short(item.task_id)} {item.assigned_to} ", style_status(word), f" {cell(item.summary, 80)}")
-                branch.add(Text.assemble(*line))
+    if needed := _known(seen, task.depends_on):
+        branch = tree.add("needs")
+        for item in needed:
+            branch.add(_line(item))
+    branches = [tree.add("created")] if task.children else []
+    for depth, item in _below(seen, task):
+        branches[depth + 1 :] = [branches[depth].add(_line(item))]
     console.print(tree)
+
+
+def _known(seen: Seen, ids: Iterable[str]) -> list[Task]:
+    return [seen.relatives[task_id] for task_id in ids if task_id in seen.relatives]
+
+
+def _below(seen: Seen, task: Task, depth: int = 0) -> Iterator[tuple[int, Task]]:
+    """Yield the task's children, each followed by its own, with their depth."""
+    for child in _known(seen, task.children):
+        yield depth, child
+        if depth < MAX_DEPTH:  # documents by hand may name each other
+            yield from _below(seen, child, depth + 1)
+
+
+def _line(item: Task) -> Text:
+    place = f"{short(item.task_id)} {step_of(item)} {item.assigned_to} "
+    return Text.assemble(place, style_status(_word(item)), f" {cell(item.summary, 80)}")
+
+
+def step_of(task: Task) -> str:
+    """Return a task's key in its plan; a task without one was delegated, or asked a question."""
+    if task.is_question:
+        return "question"
+    return "delegated" if task.plan_key.startswith("call.") else task.plan_key
 
 
 def _draw_result(seen: Seen) -> None:
