@@ -190,3 +190,33 @@ async def test_a_role_reads_what_the_other_roles_do_also_those_of_a_user(swarm: 
     await one_turn(swarm, core, role="architect")
     role = seen[0].parameters["properties"]["role"]
     assert "lawyer" in role["enum"] and "- lawyer: Reads contracts. Skills: clauses." in role["description"]
+
+
+async def test_work_whose_checks_fail_goes_back_to_its_conversation(swarm: SwarmRig, tmp_path: Path) -> None:
+    schema = {"type": "object", "required": ["total"]}
+    checks = [{"command": "test -s log.txt"}, {"file": "$OUTPUT_DIR/sum.json", "json_schema": schema}]
+    await start(swarm, tmp_path, part("a", "executor", checks=checks, context={"path": "."}))
+    write = act("write_artifact", name="sum.json", content="{}")
+    executor = Expert(
+        decide(write),
+        "made",
+        decide(act("run_command", command="echo 1 > log.txt")),
+        finish("made again"),
+        decide(act("write_artifact", name="sum.json", content='{"total": 3}')),
+        "made at last",
+    )
+    done = await turn(swarm, tmp_path, executor, "executor")
+    assert done.status is TaskStatus.DONE, done.error
+    assert "`test -s log.txt` ended with exit code 1" in executor.told[2]
+    assert "'total' is missing" in executor.told[2] or "total" in executor.told[2]
+    assert "test -s" not in executor.told[4] and "total" in executor.told[4]
+
+
+async def test_work_whose_checks_keep_failing_goes_to_the_planner(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a", checks=[{"command": "exit 3"}], max_revisions=1), part("b", "executor"))
+    failed = await turn(swarm, tmp_path, Expert("made", "made again"), "scout")
+    assert failed.status_reason is StatusReason.ESCALATED
+    assert "checks_failed: the checks still fail after 2 tries" in failed.summary
+    planner = Expert(finish(wait=True))
+    await turn(swarm, tmp_path, planner, "architect")
+    assert "the checks still fail" in planner.first

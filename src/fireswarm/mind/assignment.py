@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.skills.given_files import GivenFiles
-from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult
+from fireswarm.contracts.skills.skill import Check, PlannedTask, Question, SkillResult
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import SkillFailed
@@ -136,6 +136,8 @@ class Assignment:
     outputs: Path | None = None
     inputs: GivenFiles | None = None
     colleagues: Colleagues | None = None
+    checks: tuple[Check, ...] = ()
+    max_revisions: int = 0
 
     @property
     def cwd(self) -> Path:

@@ -46,6 +46,7 @@ from fireswarm.mind.calls.texts import (
     describe_answers_left,
     outputs_of_all,
 )
+from fireswarm.mind.handlers.checks import find_failed_checks
 from fireswarm.mind.handlers.skills import Delegates
 from fireswarm.mind.mind import Mind, RunFailed
 from fireswarm.mind.progress import Progress
@@ -59,6 +60,8 @@ MAX_NAMED = 20
 
 SHARE_OF_OUTPUTS = 3
 """The outputs of one answer take at most a third of the prompt."""
+
+CHECKS_FAILED = "The checks of this task failed. Mend the work, then finish again."
 
 TOO_MANY = "Not executed: the context has room for the outputs of {} calls in one answer. Make this call again."
 
@@ -76,7 +79,7 @@ class Run:
 
     ``output_room`` is the number of characters that all outputs of one answer may take. ``notes`` are added to the next
     message. ``unanswered`` is True between a request and its answer. ``reopened`` are the steps of messages that
-    resumed the run after a failure.
+    resumed the run after a failure, ``sent_back`` counts the answers after which a check failed.
     """
 
     mind: Mind
@@ -91,6 +94,7 @@ class Run:
     outputs: list[ToolOutput] = field(default_factory=list[ToolOutput])
     notes: list[Part] = field(default_factory=list[Part])
     unanswered: bool = False
+    sent_back: int = 0
     reopened: set[str] = field(default_factory=set[str])
 
     @classmethod
@@ -226,8 +230,7 @@ class Run:
             self._note(news)
         if state.finished is not None:
             (text, result), state.finished = state.finished, None
-            if message := await self._message(f"message:{state.decision}", text):
-                self.notes.append(self._take_message(message))
+            if await self._goes_on(text):
                 return None
             return self._end(ConclusionStatus.FINISHED, text, reason="finished", result=result)
         return None
@@ -249,8 +252,7 @@ class Run:
             self._note("You called no tool and gave no answer. Call a tool, or answer the task.")
         elif fault := self.state.fault_of({}):
             self._note(f"The task asks for a structured result: {fault}. Call the tool finish with it.")
-        elif message := await self._message(f"message:{self.state.decision}", text):
-            self.notes.append(self._take_message(message))
+        elif await self._goes_on(text):
             self.outputs = outputs_of_all(self.answer.calls, ())
         else:
             return self._end(ConclusionStatus.FINISHED, text, reason="finished")
@@ -278,6 +280,23 @@ class Run:
         self.notes.append(Part(Component.STATE, text))
 
     # ── a person's messages, and the end ────────────────────────────────────────────────────────────────
+
+    async def _goes_on(self, answer: str) -> bool:
+        """Return True if the run goes on after *answer*: a check of the task failed, or somebody replies.
+
+        Raises RunFailed if the checks failed too often.
+        """
+        if failed := await find_failed_checks(self.state):
+            self.sent_back += 1
+            report = "\n\n".join(failed)
+            if self.sent_back > self.assignment.max_revisions:
+                raise RunFailed("checks_failed", f"the checks still fail after {self.sent_back} tries: {report}")
+            self.notes.append(self._take_message(f"{CHECKS_FAILED}\n\n{report}"))
+            return True
+        if message := await self._message(f"message:{self.state.decision}", answer):
+            self.notes.append(self._take_message(message))
+            return True
+        return False
 
     async def _message(self, step: str, answer: str) -> str:
         """Return a person's reply to *answer*, or "" at the end of the conversation.

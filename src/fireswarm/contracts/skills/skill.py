@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from fireswarm.contracts.base import Contract, DocumentId, Json, JsonObject, RoleName, Timestamp, check_not_blank
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
@@ -48,6 +48,9 @@ class Fact(Contract):
     learned_at: Timestamp | None = None
     fact_id: str = ""
 
+
+DEFAULT_MAX_REVISIONS = 3
+"""Number of times that work whose checks fail goes back to its author."""
 
 QUESTION_ID = re.compile(r"[0-9]{1,9}-[0-9]{1,4}")
 """Id of a question: number of the turn that asked, and number within the turn.
@@ -138,10 +141,25 @@ class Reply(Contract):
     answers: JsonObject = Field(min_length=1)
 
 
+class Check(Contract):
+    """A check that a task must pass before it ends: a command with exit code 0, or a JSON file that fits a schema."""
+
+    command: str = Field(default="", max_length=4_000, description="shell command, run where the task works")
+    file: str = Field(default="", max_length=1_000, description="path of a JSON file, such as $OUTPUT_DIR/data.json")
+    json_schema: JsonObject = Field(default_factory=dict, description="JSON Schema of the file's content")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if bool(self.command.strip()) == bool(self.file.strip()):
+            raise ValueError("a check has either a command or a file with its json_schema")
+        return self
+
+
 class PlannedTask(Contract):
     """A task to create. ``key`` names it within the plan; ``depends_on`` lists keys of the same plan.
 
-    ``capabilities`` are only ids, of capabilities that the role has or offers to plans.
+    ``capabilities`` are only ids, of capabilities that the role has or offers to plans. ``checks`` run before a model's
+    task ends; if one fails, the work goes back to its conversation, at most ``max_revisions`` times.
     """
 
     key: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
@@ -157,6 +175,8 @@ class PlannedTask(Contract):
     max_attempts: int | None = Field(default=None, ge=1, le=100)
     handoff_reason: str = ""
     expected_outcome: str = ""
+    checks: tuple[Check, ...] = Field(default=(), max_length=10)
+    max_revisions: int = Field(default=DEFAULT_MAX_REVISIONS, ge=0, le=20)
 
 
 class ChildResult(Contract):

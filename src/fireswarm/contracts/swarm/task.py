@@ -29,7 +29,7 @@ from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.permissions import StricterPermissions
-from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.skills.skill import DEFAULT_MAX_REVISIONS, Check, Question
 from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
 from fireswarm.contracts.swarm.envelope import Trace
 from fireswarm.errors import InvalidInput
@@ -188,6 +188,8 @@ class TaskSpec(Contract):
     depends_on: tuple[DocumentId, ...] = Field(default=(), max_length=500)
     handoff_reason: str = ""
     expected_outcome: str = ""
+    checks: tuple[Check, ...] = Field(default=(), max_length=10)
+    max_revisions: int = Field(default=DEFAULT_MAX_REVISIONS, ge=0, le=20)
     fresh_key: str = Field(default="", max_length=512)
     instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)
     for_agent: DocumentId | None = None
@@ -256,6 +258,8 @@ class Task(Stored):
     deadline: Timestamp = NO_DEADLINE
     handoff_reason: str = ""
     expected_outcome: str = ""
+    checks: tuple[Check, ...] = Field(default=(), max_length=10)
+    max_revisions: int = Field(default=DEFAULT_MAX_REVISIONS, ge=0, le=20)
     idempotency_key: str
     fresh_key: str = Field(default="", max_length=512)
     instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)

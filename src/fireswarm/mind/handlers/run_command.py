@@ -27,7 +27,7 @@ IN_BACKGROUND = "(in the background, until this run ends)"
 async def run_command(run: ToolRun, step: Step) -> CallResult:
     """Run a command in the current folder of the shell, if the gate allows it. Raises InvalidInput."""
     _check(step)
-    result = await run.act_by_policy(step, partial(_run_once, run))
+    result = await run.act_by_policy(step, partial(run_once, run))
     # If there is an output folder, a command with a read-only view may also change something there.
     ran = result.status is not StepStatus.REFUSED
     return result.model_copy(update={"changes": ran and (result.changes or run.assignment.outputs is not None)})
@@ -45,7 +45,8 @@ def _check(step: Step) -> None:
         raise InvalidInput("background must be true or false")
 
 
-async def _run_once(run: ToolRun, step: Step) -> CallResult:
+async def run_once(run: ToolRun, step: Step, *, idempotent: bool = False) -> CallResult:
+    """Run a command, if the gate allows it; one that is *idempotent* runs again if a crash cut it off."""
     command, in_background = str(step.input["command"]), step.input.get("background") is True
     place, skill = run.place, run.mind.catalog.skills.get(run.skill)
     call = command_call(command, place.cwd, IN_BACKGROUND if in_background else "")
@@ -71,7 +72,7 @@ async def _run_once(run: ToolRun, step: Step) -> CallResult:
                 errors=run.mind.redact.clean(str(error)), exit_code=CANNOT_START, status=StepStatus.FAILED, retry=retry
             ).record()
 
-    result = await run.act(step, call, work, idempotent=not writes)
+    result = await run.act(step, call, work, idempotent=idempotent or not writes)
     if result.folder:
         place.go_to(result.folder)
     if result.started:

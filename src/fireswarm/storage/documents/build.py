@@ -193,6 +193,8 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime, 
         on_child_failure=parent.on_child_failure,
         handoff_reason=planned.handoff_reason,
         expected_outcome=planned.expected_outcome,
+        checks=planned.checks,
+        max_revisions=planned.max_revisions,
         fresh_key=f"{parent.task_id}.{epoch}/{planned.key}",
     )
     task = new_task(spec, now, waiting_on=waiting_on)

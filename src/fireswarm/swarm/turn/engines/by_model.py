@@ -109,6 +109,8 @@ class ModelEngine:
                 outputs=outputs,
                 inputs=given,
                 colleagues=TurnColleagues(turn),
+                checks=() if task.is_question else task.checks,
+                max_revisions=task.max_revisions,
                 next_message=hearing.reply,
                 steering=hearing.steering,
                 result_schema=RESULT_SCHEMA,
