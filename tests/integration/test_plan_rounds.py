@@ -220,3 +220,26 @@ async def test_work_whose_checks_keep_failing_goes_to_the_planner(swarm: SwarmRi
     planner = Expert(finish(wait=True))
     await turn(swarm, tmp_path, planner, "architect")
     assert "the checks still fail" in planner.first
+
+
+async def test_plan_waits_for_a_persons_approval(swarm: SwarmRig, tmp_path: Path) -> None:
+    (tmp_path / "space").mkdir()
+    task = await submit(swarm, tmp_path, role="architect", review_plan=True)
+    first = plan(part("a", context={"path": "."}), part("b", "executor", depends_on=["a"]))
+    asked = await turn(swarm, tmp_path, Expert(first), "architect")
+    assert asked.status_reason is StatusReason.APPROVAL_REQUIRED
+    approval = asked.questions[0].approval
+    assert approval is not None
+    assert approval.diff.splitlines()[:3] == ["+ a (scout)", "+   look at a", f"+   in {tmp_path}/space"] or (
+        "+   in ." in approval.diff and "+ b (executor, after a)" in approval.diff
+    )
+    await swarm.client.deny(asked, reason="only one task")
+    second = Expert(plan(part("a")))
+    asked = await turn(swarm, tmp_path, second, "architect")
+    assert "the plan was not approved" in second.told[0] and "only one task" in second.told[0]
+    assert len(await swarm.board.list()) == 1
+    await swarm.client.approve(asked)
+    waiting = await turn(swarm, tmp_path, Expert(), "architect")
+    assert waiting.status_reason is StatusReason.DELEGATING
+    child = await by_key(swarm, "a")
+    assert child.review_plan and child.parent_task_id == task.task_id

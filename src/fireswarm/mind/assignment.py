@@ -104,8 +104,10 @@ class Assignment:
     ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, with what
     each does, and ``children`` the results of delegated tasks in words, by their keys. ``outputs`` is the folder whose
     files become artifacts of the task, ``inputs`` are the files that it was given, ``colleagues`` the agents to talk
-    to. ``next_message`` returns a person's reply to an answer, or None at the end of the conversation; ``steering``
-    holds messages sent while the work is in progress.
+    to. ``checks`` run before the run ends, and send the work back at most ``max_revisions`` times. ``plan_to_approve``
+    returns the plan of a structured result that a person has to approve, or "". ``next_message`` returns a person's
+    reply to an answer, or None at the end of the conversation; ``steering`` holds messages sent while the work is in
+    progress.
     """
 
     task: str
@@ -138,6 +140,7 @@ class Assignment:
     colleagues: Colleagues | None = None
     checks: tuple[Check, ...] = ()
     max_revisions: int = 0
+    plan_to_approve: Callable[[Mapping[str, Any]], str] | None = None
 
     @property
     def cwd(self) -> Path:

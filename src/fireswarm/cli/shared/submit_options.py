@@ -35,6 +35,9 @@ ConstraintPairs = Annotated[
     list[str] | None,
     typer.Option("--constraint", help="read_only, demo_safe or timeout_seconds=N; also applies to all tasks below it."),
 ]
+ReviewPlan = Annotated[
+    bool, typer.Option("--review-plan", help="Ask for your approval before the tasks of a plan are made.")
+]
 Attached = Annotated[list[str] | None, typer.Option("--attach", help="Input file, or URI of one; repeatable.")]
 BestEffort = Annotated[
     bool,

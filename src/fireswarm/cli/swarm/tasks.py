@@ -39,6 +39,7 @@ from fireswarm.cli.shared.submit_options import (
     Deadline,
     Expected,
     OnChildFailure,
+    ReviewPlan,
     parse_attachments,
     parse_constraints,
     parse_uses,
@@ -93,6 +94,7 @@ def submit(
     expect: Expected = "",
     best_effort: BestEffort = False,
     on_child_failure: OnChildFailure = ChildFailure.REPLAN,
+    review_plan: ReviewPlan = False,
     wait: Wait = False,
     root: Root = Path(),
     store: StoreUri = None,
@@ -117,6 +119,7 @@ def submit(
         attachments=parse_attachments(attach),
         expected_outcome=expect,
         on_child_failure=on_child_failure,
+        review_plan=review_plan,
     )
 
     if run_async(lambda: _submit(settings, spec, wait=wait, as_json=as_json)) is not TaskStatus.DONE:

@@ -190,6 +190,7 @@ class TaskSpec(Contract):
     expected_outcome: str = ""
     checks: tuple[Check, ...] = Field(default=(), max_length=10)
     max_revisions: int = Field(default=DEFAULT_MAX_REVISIONS, ge=0, le=20)
+    review_plan: bool = False
     fresh_key: str = Field(default="", max_length=512)
     instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)
     for_agent: DocumentId | None = None
@@ -260,6 +261,7 @@ class Task(Stored):
     expected_outcome: str = ""
     checks: tuple[Check, ...] = Field(default=(), max_length=10)
     max_revisions: int = Field(default=DEFAULT_MAX_REVISIONS, ge=0, le=20)
+    review_plan: bool = False
     idempotency_key: str
     fresh_key: str = Field(default="", max_length=512)
     instructions: str = Field(default="", max_length=MAX_INSTRUCTIONS_CHARS)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.capability import CapabilityUse
+from fireswarm.contracts.skills.skill import Check
 from fireswarm.contracts.swarm.task import ChildFailure, Constraints, TaskSpec
 from fireswarm.errors import InvalidInput
 
@@ -32,6 +33,9 @@ class TaskFields(TypedDict, total=False):
     depends_on: Sequence[str]
     handoff_reason: str
     expected_outcome: str
+    checks: Sequence[Check]
+    max_revisions: int
+    review_plan: bool
     fresh_key: str
     instructions: str
     for_agent: str | None

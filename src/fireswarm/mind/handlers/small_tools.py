@@ -9,6 +9,7 @@ from typing import Any, cast
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.skill import PlannedTask, Question
 from fireswarm.errors import InvalidInput
+from fireswarm.mind import gate
 from fireswarm.mind.approvals import NeedsAnswer
 from fireswarm.mind.calls.results import CallResult, Step
 from fireswarm.mind.calls.texts import number_in, todo_list
@@ -125,9 +126,26 @@ async def finish(run: ToolRun, step: Step) -> CallResult:
         if run.result_faults > MAX_RESULT_FAULTS:
             raise RunFailed("result_invalid", f"the structured result is invalid: {fault}")
         raise InvalidInput(f"the result was rejected: {fault}")
+    if reason := await _refusal_of_plan(run, step, result):
+        raise InvalidInput(f"the plan was not approved: {reason}")
     redact = run.mind.redact
     run.finished = (redact.clean(str(step.input.get("answer") or "")), dict(redact.value(result)))
     return CallResult(text="finished")
+
+
+async def _refusal_of_plan(run: ToolRun, step: Step, result: Mapping[str, Any]) -> str:
+    """Return why a person refused the plan, or "" for an approved one, or if nobody has to approve it.
+
+    Raises NeedsAnswer until a person decides.
+    """
+    if "denied" in step.begun:
+        return await run.approvals.recall_denial(step)
+    plan = run.assignment.plan_to_approve(result) if run.assignment.plan_to_approve is not None else ""
+    if not plan:
+        return ""
+    tasks = [f"{item.get('key')} ({item.get('assigned_to')})" for item in result.get("tasks") or ()]
+    call = gate.Call("Plan", "", "plan", inputs={"tasks": tasks}, diff=plan)
+    return await run.approvals.ask(step, call, "the objective asks for a review of its plan")
 
 
 async def _fault_of(run: ToolRun, step: Step, result: Any) -> str:

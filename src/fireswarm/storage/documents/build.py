@@ -195,6 +195,7 @@ def planned_task(parent: Task, epoch: int, planned: PlannedTask, now: datetime, 
         expected_outcome=planned.expected_outcome,
         checks=planned.checks,
         max_revisions=planned.max_revisions,
+        review_plan=parent.review_plan,
         fresh_key=f"{parent.task_id}.{epoch}/{planned.key}",
     )
     task = new_task(spec, now, waiting_on=waiting_on)

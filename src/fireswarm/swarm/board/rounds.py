@@ -91,6 +91,7 @@ _KEPT = (
     "session_hash", "objective", "assigned_to", "skill", "context", "constraints", "capabilities", "attachments",
     "priority", "deadline", "handoff_reason", "expected_outcome", "instructions", "for_agent", "max_attempts",
     "depends_on", "on_child_failure", "answers", "answered", "checks", "max_revisions",
+    "review_plan",
 )  # fmt: skip
 """Fields that a task which goes on with another one's conversation has in common with it."""
 

@@ -33,6 +33,7 @@ from fireswarm.swarm.turn.engines.role_result import (
     named_workspace,
     result_fault,
     revisions_of,
+    show_plan,
     with_whole_path,
 )
 from fireswarm.swarm.turn.facts import TurnMemory, facts_for
@@ -111,6 +112,7 @@ class ModelEngine:
                 colleagues=TurnColleagues(turn),
                 checks=() if task.is_question else task.checks,
                 max_revisions=task.max_revisions,
+                plan_to_approve=show_plan if task.review_plan else None,
                 next_message=hearing.reply,
                 steering=hearing.steering,
                 result_schema=RESULT_SCHEMA,

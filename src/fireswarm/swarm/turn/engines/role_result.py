@@ -145,6 +145,22 @@ def route_fault(turn: Turn, to: str) -> str:
     return ""
 
 
+def show_plan(result: Mapping[str, Any]) -> str:
+    """Return the tasks of a structured result for a person who approves them, one block each; "" if there are none."""
+    read = RoleResult.model_validate(result)
+    blocks = [_show_task(task) for task in read.tasks]
+    blocks += [f"+ {item.key} again: {item.note}" for item in (*read.revise, *read.retry)]
+    return "\n".join([*blocks, *(f"- {key}" for key in read.cancel)])
+
+
+def _show_task(task: PlannedTask) -> str:
+    after = f", after {', '.join(task.depends_on)}" if task.depends_on else ""
+    lines = [f"+ {task.key} ({task.assigned_to}{after})", f"+   {task.objective}"]
+    lines += [f"+   in {task.context['path']}"] if task.context.get("path") else []
+    lines += [f"+   check: {check.command or check.file}" for check in task.checks]
+    return "\n".join(lines)
+
+
 def describe_roles(turn: Turn) -> dict[str, str]:
     """Return the roles to which the turn's role may hand work, each with what it does, its skills and capabilities."""
     swarm = turn.swarm
