@@ -114,7 +114,7 @@ def _draw_graph(seen: Seen) -> None:
     if not seen.relatives:
         return
     if not console.is_terminal:
-        found = [("needs", 0, item) for item in _known(seen, task.depends_on)]
+        found = [("needs", 0, item) for item in _find_tasks(seen, task.depends_on)]
         found += [("created", depth, item) for depth, item in _below(seen, task)]
         rows = [
             (title, f"{'  ' * depth}{short(item.task_id)}", step_of(item), item.assigned_to, _word(item), item.summary)
@@ -123,7 +123,7 @@ def _draw_graph(seen: Seen) -> None:
         table("graph", ("relation", "task", "step", "role", "status", "summary"), rows, none="no other tasks")
         return
     tree = Tree(f"{short(task.task_id)} {task.plan_key or 'objective'}")
-    if needed := _known(seen, task.depends_on):
+    if needed := _find_tasks(seen, task.depends_on):
         branch = tree.add("needs")
         for item in needed:
             branch.add(_line(item))
@@ -133,13 +133,13 @@ def _draw_graph(seen: Seen) -> None:
     console.print(tree)
 
 
-def _known(seen: Seen, ids: Iterable[str]) -> list[Task]:
+def _find_tasks(seen: Seen, ids: Iterable[str]) -> list[Task]:
     return [seen.relatives[task_id] for task_id in ids if task_id in seen.relatives]
 
 
 def _below(seen: Seen, task: Task, depth: int = 0) -> Iterator[tuple[int, Task]]:
     """Yield the task's children, each followed by its own, with their depth."""
-    for child in _known(seen, task.children):
+    for child in _find_tasks(seen, task.children):
         yield depth, child
         if depth < MAX_DEPTH:  # documents by hand may name each other
             yield from _below(seen, child, depth + 1)

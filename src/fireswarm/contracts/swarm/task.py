@@ -41,10 +41,7 @@ DEFAULT_PRIORITY = 5
 DEFAULT_MAX_ATTEMPTS = 5
 
 NO_DEADLINE = datetime(9999, 12, 31, tzinfo=UTC)
-"""Stored for a task without a deadline.
-
-Firestore omits documents that lack an ordered field from query results, and null would sort before every real deadline.
-"""
+"""Stored for a task without a deadline: queries omit documents without an ordered field, and null would sort first."""
 
 MAX_CONTEXT_BYTES = 200_000
 """Maximum size of ``context`` as JSON. A Firestore document of 1 MiB also holds the result and journal references."""
@@ -112,7 +109,7 @@ WAITS_FOR_TIME = frozenset({StatusReason.RETRY_BACKOFF, StatusReason.PAUSED})
 
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
-"""A counter within the range that JSON readers do not round and that cannot overflow 64 bits."""
+"""A counter that JSON readers do not round, and that cannot overflow 64 bits."""
 
 
 class Lease(Stored):
@@ -311,11 +308,6 @@ class Task(Stored):
     def given_up(self) -> bool:
         """True for a task that a person or its planner has to continue."""
         return self.status is TaskStatus.BLOCKED and self.status_reason in GIVEN_UP
-
-    @property
-    def canceled(self) -> bool:
-        """True for a canceled task."""
-        return self.status is TaskStatus.CANCELED
 
     @property
     def is_question(self) -> bool:

@@ -48,7 +48,11 @@ def _check_task(
     missing = [key for key in task.depends_on if key not in by_key and key not in known]
     if missing:
         raise GraphInvalid(f"task {task.key!r} depends on {', '.join(missing)}, which the plan does not have")
-    lost = [key for key in task.depends_on if key in known and (known[key].given_up or known[key].canceled)]
+    lost = [
+        key
+        for key in task.depends_on
+        if key in known and (known[key].given_up or known[key].status is TaskStatus.CANCELED)
+    ]
     if lost:
         raise GraphInvalid(f"task {task.key!r} depends on {', '.join(lost)}, which failed: retry it, or plan anew")
     if len(set(task.depends_on)) < len(task.depends_on):

@@ -136,7 +136,7 @@ def waiting_count(births: Sequence[Task], children: Sequence[Task]) -> int:
 
 def find_awaited(children: Sequence[Task]) -> list[Task]:
     """Return the children that may still end by themselves: not ended, given up, or behind such a one."""
-    lost = {child.task_id for child in children if child.given_up or child.canceled}
+    lost = {child.task_id for child in children if child.given_up or child.status is TaskStatus.CANCELED}
     open_ones = [child for child in children if not child.status.terminal and not child.given_up]
     while behind := {child.task_id for child in open_ones if lost & {*child.depends_on}} - lost:
         lost |= behind
