@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.swarm.task import ChildFailure, Constraints, TaskSpec
+from fireswarm.contracts.swarm.constraints import Constraints
+from fireswarm.contracts.swarm.task import ChildFailure, TaskSpec
 from fireswarm.errors import InvalidInput
 
 
