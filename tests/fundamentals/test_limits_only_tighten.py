@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from fireswarm.contracts.ports import Create
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.envelope import SecurityContext
 from fireswarm.contracts.swarm.outcome import Handoff
-from fireswarm.contracts.swarm.task import Constraints, Task, TaskResult, TaskSpec
+from fireswarm.contracts.swarm.task import Task, TaskResult, TaskSpec
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.build import new_task, planned_task
 from tests.support.swarm import SwarmRig

@@ -16,7 +16,8 @@ import pytest
 import fireswarm as fs
 from fireswarm.contracts.ports import Update, Write
 from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.swarm.task import Constraints, StatusReason, Task, TaskStatus
+from fireswarm.contracts.swarm.constraints import Constraints
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.artifacts import find_artifact, read_content

@@ -12,7 +12,8 @@ import anyio
 import pytest
 
 from fireswarm.contracts.base import JsonObject
-from fireswarm.contracts.swarm.task import Constraints, StatusReason, Task, TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.constraints import Constraints
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskSpec, TaskStatus
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.machine_view import MachineView
 from fireswarm.runs.sinks.run_reader import read_events

@@ -6,7 +6,6 @@ import contextlib
 from dataclasses import replace
 from datetime import timedelta
 
-import anyio
 import pytest
 
 from fireswarm.contracts.ports import Create, Delete
@@ -18,7 +17,6 @@ from fireswarm.errors import StepUncertain
 from fireswarm.settings.swarm import WorkerSettings
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.worker.heartbeat import Heartbeat
-from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
 
@@ -96,11 +94,14 @@ async def test_a_long_turn_keeps_its_lease(swarm: SwarmRig) -> None:
 async def test_turn_over_its_timeout_is_stopped_and_retried(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)):
-        task = await swarm.submit(skill="gate", constraints={"timeout_seconds": 0.05})
-        with anyio.fail_after(PATIENCE_SECONDS):
-            while (stored := await swarm.task(task.task_id)).status_reason is not StatusReason.RETRY_BACKOFF:
-                await anyio.lowlevel.checkpoint()
-    assert "longer than 0.05 s" in stored.summary
+        task = await swarm.submit(skill="gate", constraints={"timeout_seconds": 50})
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        await swarm.clock.advance(49)
+        assert (await swarm.task(task.task_id)).status is TaskStatus.IN_PROGRESS
+        await swarm.clock.advance(1)
+        stored = await swarm.task(task.task_id)
+    assert (stored.status_reason, stored.attempt) == (StatusReason.RETRY_BACKOFF, 1)
+    assert "nothing happened in the turn for 50 s, the task's timeout_seconds" in stored.summary
 
 
 async def test_draining_releases_unfinished_tasks(swarm: SwarmRig) -> None:

@@ -17,8 +17,8 @@ import pytest
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.ports import ChatModel, Store
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.event import EventRecord, EventType
-from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.llm.budget import Ledger
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import Assignment, Conclusion, think

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fireswarm.contracts.ports import SkillTerms
 from fireswarm.contracts.skills.permissions import StricterPermissions
-from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.contracts.swarm.constraints import Constraints
 
 
 class Verdict(StrEnum):

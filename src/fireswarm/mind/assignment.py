@@ -12,7 +12,7 @@ from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.skill import Check, PlannedTask, Question, SkillResult
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.errors import SkillFailed
 from fireswarm.llm.budget import Spend
 from fireswarm.skills.packs.catalog import Skill

@@ -12,7 +12,7 @@ from fireswarm.contracts.grant import Grant, Verdict, stricter_profile
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.mind import gate
 from fireswarm.settings.agent import AgentSettings
 

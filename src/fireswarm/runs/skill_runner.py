@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ class SkillRunner:
     """Runs skills on *request*, with the parameters of each call in its context.
 
     ``advice`` is for a model that calls a skill which needs its own task. ``hold`` is the lease that a
-    skill's process needs. ``artifacts`` and ``signals`` are the results of all skills so far.
+    skill's process needs. A call ends after ``timeout_seconds``, at the time that ``ends_at`` returns for its request.
+    ``artifacts`` and ``signals`` are the results of all skills so far.
     """
 
     request: SkillRequest
@@ -40,6 +42,7 @@ class SkillRunner:
     limiter: anyio.CapacityLimiter | None = None
     hold: Hold | None = None
     timeout_seconds: float | None = None
+    ends_at: Callable[[], datetime] | None = None
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     signals: list[Signal] = field(default_factory=list[Signal])
 
@@ -69,6 +72,7 @@ class SkillRunner:
                 "artifacts": (*self.request.artifacts, *self.artifacts),
                 "signals": (*self.request.signals, *self.signals),
                 "workdir": workdir,
+                **({"deadline": self.ends_at()} if self.ends_at is not None else {}),
                 **more,
             }
         )

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from fireswarm.capabilities.text_diff import text_diff
 from fireswarm.contracts.skills.permissions import MAX_RULE_CHARS, StricterPermissions, lasting_approvals
-from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.mind.approvals import (
     decision_on,
     parse_word,

@@ -15,7 +15,7 @@ from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.commands.background import LOST, MAX_RUNNING

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.llm.chat import ChatResponse, StopReason, ToolCall
+from fireswarm.contracts.skills.tool import Tool
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.mind import ConclusionStatus
 from tests.support.experts import Expert, bash, calls, run
 from tests.support.minds import Bench
@@ -261,3 +263,18 @@ async def test_long_failed_command_shows_its_exit_code_its_beginning_and_its_end
     told, output = expert.told[0], expert.outputs[0]
     assert told.startswith("[exit code 3]\nstart\n1\n") and told.endswith("\noops")
     assert "\nFAILED\n[stderr]\n1\n" in told and output.failed
+
+
+async def test_tool_at_its_limit_is_stopped_and_the_model_is_told_that_it_may_have_taken_effect(bench: Bench) -> None:
+    async def hang(_: Mapping[str, Any]) -> str:
+        await anyio.Event().wait()
+        return "never"
+
+    tools = {
+        name: Tool(name=name, description=name, parameters={"type": "object"}, run=hang, writes=name == "send")
+        for name in ("look", "send")
+    }
+    expert = Expert(calls(("look", {}), ("send", {})), "Done.")
+    await run(bench, expert, tools=tools, constraints=Constraints(timeout_seconds=0.05))
+    assert expert.told[0].strip() == "stopped after 0.05 s, its time limit"
+    assert expert.told[1].strip().endswith("its time limit, and may have taken effect: check that first")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fireswarm.contracts.grant import Grant, Verdict, stricter_profile
 from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.mind.gate import (
     Allow,
     Ask,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.swarm.task import Constraints
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.progress import WARNING
 from tests.support.experts import Expert, bash, calls, run

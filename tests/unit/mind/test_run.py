@@ -10,8 +10,8 @@ import pytest
 
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.handlers.small_tools import MAX_RESULT_FAULTS

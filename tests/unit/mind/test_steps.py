@@ -10,8 +10,8 @@ import pytest
 
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import PlannedTask, Question, SkillResult, SkillState
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.contracts.swarm.task import Constraints
 from fireswarm.errors import LeaseLost, SkillFailed
 from fireswarm.mind import ConclusionStatus, Tool
 from fireswarm.mind.calls.results import describe_skill_result

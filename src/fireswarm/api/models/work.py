@@ -20,7 +20,9 @@ class ConstraintsIn(RequestModel):
 
     demo_safe: bool = documented("allow only reads and the skill's bundled scripts", False, default=False)
     read_only: bool = documented("forbid all writes", True, default=False)
-    timeout_seconds: float | None = documented("maximum turn length in seconds", 120, default=None, gt=0, le=86_400)
+    timeout_seconds: float | None = documented(
+        "maximum seconds of one call, and without progress", 120, default=None, gt=0, le=86_400
+    )
 
 
 class LimitsOut(ResponseModel):
@@ -28,7 +30,7 @@ class LimitsOut(ResponseModel):
 
     demo_safe: bool = documented("only reads and the skill's bundled scripts are allowed", False)
     read_only: bool = documented("all writes are forbidden", True)
-    timeout_seconds: float | None = documented("maximum turn length in seconds", 120, default=None)
+    timeout_seconds: float | None = documented("maximum seconds of one call, and without progress", 120, default=None)
 
 
 class AttachmentIn(RequestModel):

@@ -15,7 +15,8 @@ from fireswarm.cli.shared.options import pairs
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.swarm.task import ChildFailure, Constraints
+from fireswarm.contracts.swarm.constraints import Constraints
+from fireswarm.contracts.swarm.task import ChildFailure
 from fireswarm.errors import InvalidInput
 
 ContextPairs = Annotated[

@@ -1,14 +1,38 @@
-"""A claimed task with its fencing epoch."""
+"""A claimed task with its fencing epoch, and what its turn does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import LeaseLost
+
+
+@dataclass(slots=True)
+class Activity:
+    """What a turn does, for the limits that end a turn in which nothing happens.
+
+    ``last_at`` is the time of its last event. ``steps`` counts the steps that it has finished; steps of earlier runs do
+    not count. ``calls`` are the calls in progress that have limits of their own.
+    """
+
+    last_at: datetime
+    steps: int = 0
+    calls: int = 0
+
+    @contextmanager
+    def limited_call(self, now: Callable[[], datetime]) -> Generator[None]:
+        """Mark a call that ends by a limit of its own: no other limit ends the turn during it."""
+        self.calls += 1
+        try:
+            yield
+        finally:
+            self.calls -= 1
+            self.last_at = now()
 
 
 @dataclass(slots=True)
@@ -19,7 +43,7 @@ class HeldLease:
     task's document, so the usual commit needs one round trip and no read. ``over`` is True once the lease was settled:
     the document's version then belongs to the next state. ``in_doubt`` is True after a commit of the settlement that
     may have been applied. ``work_id`` is the work that was claimed: a person may edit the task meanwhile.
-    ``cut_off_at`` is the time at which the turn's limits end it.
+    ``cut_off_at`` is the time at which its limits end a turn of one step. ``activity`` is what the turn does.
     ``followers`` are called at each renewal with the seconds until the lease expires.
     """
 
@@ -33,10 +57,12 @@ class HeldLease:
     in_doubt: bool = False
     cut_off_at: datetime | None = None
     work_id: str = ""
+    activity: Activity = field(init=False)
     followers: list[Callable[[float], object]] = field(default_factory=list[Callable[[float], object]], repr=False)
 
     def __post_init__(self) -> None:
-        """Note the work that was claimed."""
+        """Note the work that was claimed, and begin without activity."""
+        self.activity = Activity(self.claimed_at)
         self.work_id = self.work_id or self.task.work_id
 
     def note_renewal(self, expires_at: datetime, version: Any, seconds: float) -> None:

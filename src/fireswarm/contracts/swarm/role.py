@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import Field, model_validator
 
 from fireswarm.contracts.base import Contract, RoleName
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES, CapabilityUse
 from fireswarm.contracts.skills.permissions import StricterPermissions
 
+FORMER_LIMIT = "turn_timeout_seconds"
+"""Name of ``idle_seconds`` when it limited a whole turn; cards that have it are still read."""
+
 
 class RoleLimits(Contract):
-    """Limits of one turn of the role."""
+    """Limits of a turn of the role. A turn that makes progress has no time limit but the task's deadline."""
 
-    turn_timeout_seconds: float = Field(default=600.0, gt=0)
+    idle_seconds: float = Field(default=600.0, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename_former_limit(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping) or FORMER_LIMIT not in given:
+            return given
+        limits = dict(cast("Mapping[str, Any]", given))
+        seconds = limits.pop(FORMER_LIMIT)
+        return {"idle_seconds": seconds} | limits
 
 
 class RoleCard(Contract):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import operator
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from fireswarm.contracts.base import (
     Contract,
@@ -22,15 +21,14 @@ from fireswarm.contracts.base import (
     SessionName,
     Stored,
     Timestamp,
-    check_json,
     check_not_blank,
 )
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.skill import DEFAULT_MAX_REVISIONS, Check, Question
 from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.envelope import Trace
 from fireswarm.errors import InvalidInput
 
@@ -124,43 +122,6 @@ class Lease(Stored):
     claimed_at: Timestamp | None = None
 
 
-class Constraints(Contract):
-    """Limits that apply to a task and its subtasks; they are enforced where actions are executed, not in a prompt.
-
-    Unknown keys are preserved, since other programs may use them.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    demo_safe: bool = False
-    read_only: bool = False
-    timeout_seconds: float | None = Field(default=None, gt=0)
-    permissions: StricterPermissions = Field(default=StricterPermissions(), exclude_if=operator.not_)
-
-    @model_validator(mode="after")
-    def _check_unknown_keys(self) -> Self:
-        check_json(self.model_extra)
-        return self
-
-    def tighten(self, planned: Mapping[str, Any]) -> Constraints:
-        """Return these limits together with those of a plan, which can only add or tighten limits.
-
-        A key of another program keeps its value from here. Raises ValidationError for a malformed limit.
-        """
-        added = Constraints.model_validate(dict(planned))
-        timeouts = [limit for limit in (self.timeout_seconds, added.timeout_seconds) if limit is not None]
-        return Constraints.model_validate(
-            (added.model_extra or {})
-            | (self.model_extra or {})
-            | {
-                "demo_safe": self.demo_safe or added.demo_safe,
-                "read_only": self.read_only or added.read_only,
-                "timeout_seconds": min(timeouts, default=None),
-                "permissions": self.permissions.and_also(added.permissions),
-            }
-        )
-
-
 class TaskSpec(Contract):
     """A task to submit. ``context`` is free JSON; it and the objective make the idempotency key.
 
@@ -221,7 +182,8 @@ class Task(Stored):
     ``waiting_on`` counts unfinished dependencies and children; above 8 it is an upper bound. ``dependents`` are the
     tasks to notify at the end of this task; ``children`` are the tasks that it created. ``sweep_at`` is the next time
     at which a sweep must check the task: the lease's expiry, the end of a back-off, or the deadline. ``attempt`` counts
-    attempts that failed or were lost. ``fresh_key`` salts the idempotency key of a deliberate re-run, or of a step of a
+    attempts that failed or were lost; ``setbacks`` are such ends of turns that had made progress, which cost no
+    attempt. ``fresh_key`` salts the idempotency key of a deliberate re-run, or of a step of a
     plan. ``turn`` counts turns that ended in waiting: two runs with the same count are the same turn, repeated after a
     crash. ``answers`` are the latest ones by name; a repeated question has none. ``answered`` has the answers for the
     steps that asked, by step and name. ``answer_schema`` is the JSON Schema of its answers. ``key_id`` is the document
@@ -270,6 +232,7 @@ class Task(Stored):
     lease: Lease | None = None
     epoch: Count = 0
     attempt: Count = 0
+    setbacks: Count = 0
     max_attempts: int = Field(default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100)
     not_before: Timestamp | None = None
     sweep_at: Timestamp | None = None

@@ -13,7 +13,8 @@ from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Check
-from fireswarm.contracts.swarm.task import ChildFailure, Constraints, TaskSpec
+from fireswarm.contracts.swarm.constraints import Constraints
+from fireswarm.contracts.swarm.task import ChildFailure, TaskSpec
 from fireswarm.errors import InvalidInput
 
 

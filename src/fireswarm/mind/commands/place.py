@@ -34,12 +34,17 @@ class CommandPlace:
         """Time limit of one step."""
         return self.assignment.constraints.timeout_seconds or self.runtime.timeout_seconds
 
+    @property
+    def longest_seconds(self) -> float:
+        """Longest time limit that one step may have."""
+        return self.timeout_seconds * (1 if self.assignment.constraints.timeout_seconds else MAX_TIMES)
+
     def seconds(self, wanted: Any, *, usual: float = 1.0) -> float:
         """Return the time limit of a command: *wanted*, up to MAX_TIMES the usual limit or the limit of the task.
 
         *usual* multiplies the limit of a command without *wanted*.
         """
-        longest = self.timeout_seconds * (1 if self.assignment.constraints.timeout_seconds else MAX_TIMES)
+        longest = self.longest_seconds
         if isinstance(wanted, bool) or not isinstance(wanted, (int, float)) or not wanted > 0:  # also NaN
             return min(self.timeout_seconds * usual, longest)
         return min(float(wanted), longest) if longest > self.timeout_seconds else longest

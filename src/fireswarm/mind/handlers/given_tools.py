@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
+
 from fireswarm.contracts.llm.chat import ToolSpec
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.skills.skill import SkillResult
@@ -31,8 +33,12 @@ async def _call(tool: Tool, run: ToolRun, step: Step) -> CallResult:
     call = gate.tool_call(tool, step.input)
 
     async def work() -> Record:
+        value, seconds = None, run.place.longest_seconds
         try:
-            value = await tool.run(step.input)
+            with anyio.move_on_after(seconds) as limit:
+                value = await tool.run(step.input)
+            if limit.cancelled_caught:
+                return _end_of_slow_call(tool, seconds).record()
         except LeaseLost:
             raise
         except Exception as error:  # foreign code may raise anything; every error becomes a typed failure
@@ -72,6 +78,13 @@ def _readable(text: str, inputs: Mapping[str, Any], run: ToolRun) -> str:
 
 def _failure(reason: str, run: ToolRun) -> CallResult:
     return CallResult(errors=run.cut(reason), exit_code=1, status=StepStatus.FAILED)
+
+
+def _end_of_slow_call(tool: Tool, seconds: float) -> CallResult:
+    """Return the result of a call that took too long."""
+    effect = ", and may have taken effect: check that first" if tool.writes else ""
+    errors = f"stopped after {seconds:g} s, its time limit{effect}"
+    return CallResult(errors=errors, exit_code=1, status=StepStatus.TIMEOUT)
 
 
 def _json(value: Any) -> str:

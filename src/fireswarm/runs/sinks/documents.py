@@ -152,7 +152,9 @@ class Journal:
 
     def note(self, kind: str, **payload: Any) -> None:
         """Add an event. It is stored with the next flush or the settling commit."""
-        self.pages.events.append({"ts": self.clock.now(), "type": kind, "payload": payload})
+        now = self.clock.now()
+        self.pages.events.append({"ts": now, "type": kind, "payload": payload})
+        self.lease.activity.last_at = now
         self._dirty = True
 
     def show(self, words: str) -> None:
@@ -189,6 +191,7 @@ class Journal:
         self.note(STEP_FINISHED, step=step, **await self._store_result(step, result))
         if not last:
             await self.flush()
+        self.lease.activity.steps += 1
         return result
 
     async def doubt(self, step: str, skipped: Any) -> Any:

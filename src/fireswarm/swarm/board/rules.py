@@ -44,6 +44,13 @@ class BoardRules:
     settle_attempts: int = 8
     """Maximum attempts to commit a state change; each one after the first follows a write conflict."""
 
+    max_setbacks: int = 20
+    """Number of failures of one task that cost no attempt, since its turn had finished a step.
+
+    Without a limit, a turn that finishes one step and then fails would be repeated for ever. The sum with
+    ``max_attempts`` must stay below the number of runs that a journal reads (`EPOCHS_REPLAYED`).
+    """
+
     aging_seconds: float = 600.0
     """Age at which a queued task is also claimed by age, whatever its priority."""
 

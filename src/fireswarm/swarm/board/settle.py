@@ -20,7 +20,7 @@ from fireswarm.swarm.board import claim, rounds
 from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.operator.answers import ask_fields
 from fireswarm.swarm.board.rules import BoardContext
-from fireswarm.swarm.board.state import first_line, queued_fields, unleased_fields, waiting_fields
+from fireswarm.swarm.board.state import count_failure, first_line, queued_fields, unleased_fields, waiting_fields
 from fireswarm.swarm.board.submit import document
 
 
@@ -113,7 +113,7 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
             only = {} if version is None else {"schema_version": version}
             return _block(task, StatusReason.RETRY_BACKOFF, first_line(error), not_before=until, error=error, **only)
         case Retry(error=error, after_seconds=after):
-            return _fail(board, task, error, after)
+            return _fail(board, held, error, after)
         case Failed(error=error, reason=reason, uncertain_step=uncertain, redo_steps=redo):
             more: dict[str, Any] = {"uncertain_step": uncertain, "redo_steps": [*redo]} if uncertain or redo else {}
             return _block(task, reason, first_line(error), error=error, attempt=task.attempt + 1, **more)
@@ -143,15 +143,21 @@ def _end(task: Task, result: TaskResult) -> Transition:
     return Transition(fields | {"error": None, "result": plain(result)})
 
 
-def _fail(board: BoardContext, task: Task, error: str, after_seconds: float | None) -> Transition:
-    attempt = task.attempt + 1
-    if attempt >= task.max_attempts:
+def _fail(board: BoardContext, held: HeldLease, error: str, after_seconds: float | None) -> Transition:
+    """Return the transition of a failed turn: tried again, or given up after all attempts."""
+    task, rules = held.task, board.rules
+    counts = count_failure(task, rules, went_on=held.activity.steps > 0)
+    attempt, setbacks = counts["attempt"], counts["setbacks"]
+    if attempt >= task.max_attempts and attempt > task.attempt:
         summary = f"gave up after {attempt} attempts: {first_line(error)}"
-        return _block(task, StatusReason.DEAD_LETTER, summary, error=error, attempt=attempt)
-    pause = board.rules.backoff_seconds(attempt, board.rng) if after_seconds is None else after_seconds
+        return _block(task, StatusReason.DEAD_LETTER, summary, error=error, **counts)
+    pause = rules.backoff_seconds(attempt + setbacks, board.rng) if after_seconds is None else after_seconds
     until = board.clock.now() + timedelta(seconds=pause)
-    summary = f"attempt {attempt} of {task.max_attempts} failed, tried again in {pause:.1f} s: {first_line(error)}"
-    return _block(task, StatusReason.RETRY_BACKOFF, summary, not_before=until, error=error, attempt=attempt)
+    what = f"attempt {attempt} of {task.max_attempts} failed"
+    if setbacks > task.setbacks:
+        what = f"failed after new steps ({setbacks} of {rules.max_setbacks} times without a lost attempt)"
+    summary = f"{what}, tried again in {pause:.1f} s: {first_line(error)}"
+    return _block(task, StatusReason.RETRY_BACKOFF, summary, not_before=until, error=error, **counts)
 
 
 def _block(

@@ -12,6 +12,7 @@ from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Lease, StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.build import next_check, next_sweep, run_identity
 from fireswarm.storage.documents.paths import run_path
+from fireswarm.swarm.board.rules import BoardRules
 
 SET_ASIDE: dict[str, Any] = {
     "status": TaskStatus.BLOCKED.value,
@@ -62,6 +63,16 @@ def first_line(text: str) -> str:
 def queued_fields(task: Task, summary: str) -> dict[str, Any]:
     """Return the state of a task that waits for an agent."""
     return unleased_fields(task, TaskStatus.QUEUED, None, summary)
+
+
+def count_failure(task: Task, rules: BoardRules, *, went_on: bool) -> dict[str, Any]:
+    """Return the counters of a task whose turn failed or was lost.
+
+    It costs an attempt unless the turn *went_on*: unless it finished a step that no earlier one had finished. Then it
+    is a setback, and the next turn goes on behind that step; of these, ``max_setbacks`` are free.
+    """
+    free = went_on and task.setbacks < rules.max_setbacks
+    return {"attempt": task.attempt + (not free), "setbacks": task.setbacks + free}
 
 
 def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:

@@ -25,7 +25,7 @@ from fireswarm.swarm.board.by_hand.adopt import adopt
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.rules import BoardContext
-from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
+from fireswarm.swarm.board.state import count_failure, end_run_write, queued_fields, unleased_fields
 from fireswarm.swarm.board.waits import check_waiting
 
 MAX_PAGES = 10
@@ -126,22 +126,22 @@ def _still_pauses(task: Task, now: datetime) -> bool:
 async def _reap(board: BoardContext, task: Task, snapshot: Snapshot) -> list[Write]:
     """Return the writes that reclaim an expired lease.
 
-    An expired lease counts as an attempt, so that a task that crashes its workers is not retried forever, unless its
-    run finished a step that no earlier run had finished: then the next run goes on behind it. Costs one read.
+    An expired lease counts like a failed turn, see ``count_failure``. Costs one read.
     """
     if task.lease is None:  # by hand: no agent has it, and none lost it
         return [Update(snapshot.path, queued_fields(task, "nobody holds it, waits for an agent"), snapshot.update_time)]
     run = await board.store.get(run_path(task.run_id(task.lease.epoch)))
     went_on = any(event.get("type") == STEP_FINISHED for event in await read_events(board.store, run))
-    attempt = task.attempt + (0 if went_on else 1)
+    counts = count_failure(task, board.rules, went_on=went_on)
+    attempt = counts["attempt"]
     holder = task.lease.owner_agent_id
     error = f"the lease of {holder} (epoch {task.epoch}) expired without a renewal: the process died or hung"
-    if attempt >= task.max_attempts:
+    if attempt >= task.max_attempts and attempt > task.attempt:
         summary = f"gave up after {attempt} attempts: {error}"
         fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEAD_LETTER, summary)
     else:
         fields = queued_fields(task, f"reclaimed: {error}")
-    fields |= {"attempt": attempt, "error": error}
+    fields |= {**counts, "error": error}
     fields["checkpoint_uri"] = run_path(task.run_id(task.lease.epoch))
     return [
         Update(snapshot.path, fields, snapshot.update_time),

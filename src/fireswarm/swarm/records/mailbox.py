@@ -19,6 +19,7 @@ from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import Clock, Create, Query, Snapshot, Store, Update, Write
 from fireswarm.contracts.skills.skill import Reply, asks_approval
+from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.envelope import (
     Envelope,
     MailKind,
@@ -29,7 +30,7 @@ from fireswarm.contracts.swarm.envelope import (
     SecurityMode,
     TaskRef,
 )
-from fireswarm.contracts.swarm.task import Constraints, Task, TaskResult
+from fireswarm.contracts.swarm.task import Task, TaskResult
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, NotFound
 from fireswarm.storage.documents.build import check_version, message_document, plain, unreadable
 from fireswarm.storage.documents.paths import message_path, task_path

@@ -84,12 +84,16 @@ class JournalRecorder:
         idempotent: bool,
         skipped: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Run a step once, even after a crash. Its result is stored before the run continues."""
+        """Run a step once, even after a crash. Its result is stored before the run continues.
+
+        Each call of a model's run ends by a limit of its own, so the limits of the turn do not end it.
+        """
 
         async def clean_result() -> dict[str, Any]:
             shown = self.streams and name.startswith("llm:")
-            result = self.redact.step_result(await (self._run_showing_words(run) if shown else run()))
-            return with_exact_answer(result, self.redact.value)
+            with self.journal.lease.activity.limited_call(self.journal.clock.now):
+                result = await (self._run_showing_words(run) if shown else run())
+            return with_exact_answer(self.redact.step_result(result), self.redact.value)
 
         full_name = f"{self.phase}/{name}"
         return exact_answer(

@@ -9,17 +9,26 @@ from dataclasses import dataclass, field
 import anyio
 
 from fireswarm.clocks import Bell
+from fireswarm.contracts.swarm.outcome import Outcome
 from fireswarm.swarm.board import HeldLease
+from fireswarm.swarm.worker.turn_limits import TurnLimit
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class HeldWork:
-    """One claimed task: its lease, and the scope that cancels its turn when the lease is lost."""
+    """One claimed task: its lease, and the scope that cancels its turn when the lease is lost.
+
+    ``limit`` are the limits of its turn while it runs. At one of them, the scope ``turn`` is cancelled, and ``cut`` is
+    the outcome.
+    """
 
     lease: HeldLease
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    turn: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    limit: TurnLimit | None = None
+    cut: Outcome | None = None
     started: bool = False
     settling: bool = False
     ended_because: str = ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from functools import partial
 
 import anyio
@@ -31,6 +30,7 @@ from fireswarm.swarm.turn.state import TurnEnd
 from fireswarm.swarm.turn.turn import open_journal, run_turn
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from fireswarm.swarm.worker.held import HeldTasks, HeldWork
+from fireswarm.swarm.worker.turn_limits import TurnLimit
 from fireswarm.swarm.worker.upkeep import Upkeep
 
 REFILL_SECONDS = 0.005
@@ -192,7 +192,7 @@ class Worker:
         try:
             with work.scope:
                 began = anyio.current_time()
-                end = await self._turn(lease)
+                end = await self._turn(work)
                 work.settling = True
                 await self._settle(lease, end)
                 self._pace(anyio.current_time() - began)
@@ -216,30 +216,22 @@ class Worker:
         known = self._mean_turn_seconds
         self._mean_turn_seconds = seconds if known == float("inf") else 0.8 * known + 0.2 * seconds
 
-    async def _turn(self, lease: HeldLease) -> TurnEnd:
-        """Run the turn within the limits of the role, the task and its deadline."""
+    async def _turn(self, work: HeldWork) -> TurnEnd:
+        """Run the turn until it ends, its deadline passes, or nothing happens in it for too long."""
         await self._renew_parts()
-        limit = self.parts.roles[self.role].limits.turn_timeout_seconds
-        timeout = lease.task.constraints.timeout_seconds
-        limit = min(limit, timeout) if timeout else limit
-        began = self.parts.clock.now()
-        left = (lease.task.deadline - began).total_seconds()
-        lease.cut_off_at = began + timedelta(seconds=min(limit, left))
-        with anyio.move_on_after(min(limit, left)):
+        lease = work.lease
+        work.limit = TurnLimit.begin(lease, self.parts.roles[self.role].limits, self.parts.clock.now())
+        self._upkeep.look.need(work.limit.ends_at)
+        with work.turn:
             try:
                 return await run_turn(lease, self.parts)
             except StoreError as error:  # its journal cannot be opened: the lease is kept until the task is given back
                 return await self._cut_short_for(lease, error)
-        self._upkeep.note_pulse()
-        still = self._upkeep.stood_still_at
-        if lease.task.deadline > self.parts.clock.now() and still is not None and still >= began:
-            outcome: Outcome = Released("the machine stood still during the turn: it runs again")
-        elif left <= limit:
-            outcome = Failed("the deadline passed during the turn", StatusReason.DEADLINE_EXCEEDED)
-        else:
-            whose = "the task's timeout_seconds" if limit == timeout else f"the limit of role {self.role}"
-            outcome = Retry(f"the turn took longer than {limit:g} s, {whose}")
-        return await self._cut_short(lease, outcome, RunStatus.TIMEOUT)
+            finally:
+                work.limit = None
+        if work.cut is None:
+            raise LeaseLost(f"the turn of task {lease.task.task_id} was cancelled without a limit")
+        return await self._cut_short(lease, work.cut, RunStatus.TIMEOUT)
 
     async def _cut_short_for(self, lease: HeldLease, error: StoreError) -> TurnEnd:
         """End the turn as soon as the store works again; without an attempt, unless it refuses to work."""

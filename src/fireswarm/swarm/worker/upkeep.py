@@ -1,4 +1,4 @@
-"""A worker's background duties: heartbeat, lease renewal, sweep, inbox, answers by mail, and old output folders."""
+"""A worker's background duties: heartbeat, leases, limits of turns, sweep, inbox, answers by mail, old files."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from fireswarm.swarm.turn.outputs import remove_old_outputs
 from fireswarm.swarm.worker import answers_by_mail, mail, work_by_mail
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from fireswarm.swarm.worker.held import HeldTasks, HeldWork
+from fireswarm.swarm.worker.turn_limits import Look
 
 STORE_PAUSE_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
 """Pauses while the store is unavailable. Held tasks are still renewed or given up during a pause."""
@@ -58,12 +59,13 @@ class Upkeep:
     looked_at: str = ""
     unreachable_since: datetime | None = None
     reclaim_after: datetime | None = None
+    look: Look = field(default_factory=Look)
     last_pulse: datetime | None = None
     stood_still_at: datetime | None = None
 
     def start(self, group: TaskGroup) -> None:
         """Start every duty in *group*; cancelling the group ends them."""
-        for duty in (self._pulse, self._beat, self._renew, self._sweep, self._tidy):
+        for duty in (self._pulse, self._beat, self._renew, self._watch_turns, self._sweep, self._tidy):
             group.start_soon(duty)
         parts, role = self.parts, self.role
         for follow in (
@@ -176,6 +178,22 @@ class Upkeep:
         except (StoreError, Conflict) as error:
             if work.lease.expires_at <= self.parts.clock.now() and not work.settling:
                 self.held.end(work, f"its lease expired while the store was unreachable: {error}")
+
+    async def _watch_turns(self) -> None:
+        """End the turns in which nothing happens, or whose deadline has passed."""
+        while True:
+            await self.look.wait(self.parts.clock)
+            self.note_pulse()
+            now = self.parts.clock.now()
+            for work in self.held.all():
+                if work.limit is None:
+                    continue
+                work.cut = work.limit.check(now, self.stood_still_at)
+                if work.cut is not None:
+                    work.limit = None
+                    work.turn.cancel()
+                else:
+                    self.look.need(work.limit.ends_at)
 
     async def _sweep(self) -> None:
         """Sweep when the next task is due, and at least once per lease time, since no newer lease expires earlier."""

@@ -178,7 +178,7 @@ async def retry(
             task, TaskStatus.QUEUED, None, "retried by the operator, waits for an agent", deadline=deadline
         )
         decided = _decision_fields(task, redo, skip) | {"extra_turns": task.extra_turns + turns}
-        return state | decided | {"attempt": 0, "error": None, "waiting_on": 0, "deadline": deadline}
+        return state | decided | {"attempt": 0, "setbacks": 0, "error": None, "waiting_on": 0, "deadline": deadline}
 
     return await change_task(store, rules, task_id, fields, also=partial(tell_of_retry, store))
 

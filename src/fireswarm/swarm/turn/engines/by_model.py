@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -164,8 +166,18 @@ def _skills_of(turn: Turn) -> SkillRunner:
         result = await publish_artifacts(turn, result, workdir)
         return result, tuple([await fetch_artifact(turn, artifact) for artifact in result.artifacts])
 
-    swarm = turn.swarm
-    return SkillRunner(turn.request, swarm.code_rules, HAND_OVER, publish, swarm.processes, turn.journal.hold)
+    swarm, task = turn.swarm, turn.task
+    seconds = min(turn.card.limits.idle_seconds, task.constraints.timeout_seconds or math.inf)
+    return SkillRunner(
+        turn.request,
+        swarm.code_rules,
+        HAND_OVER,
+        publish,
+        swarm.processes,
+        turn.journal.hold,
+        seconds,
+        lambda: min(task.deadline, swarm.clock.now() + timedelta(seconds=seconds)),
+    )
 
 
 def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
