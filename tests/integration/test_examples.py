@@ -61,7 +61,7 @@ EXPECTED = {
     "swarm say": "told ",
     "swarm runs": "scout",
     "swarm agents": "[]",
-    "swarm mail": "no messages yet",
+    "swarm mail": "look at the numbers",
     "swarm memory": "no memory documents yet",
     "swarm memory recall": "PostgreSQL 15",
     "swarm memory history": "PostgreSQL 15",

@@ -16,7 +16,7 @@ from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update, Write
 from fireswarm.contracts.swarm.envelope import Trace
-from fireswarm.contracts.swarm.outcome import Handoff, Outcome
+from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, StoreError
 from fireswarm.storage.documents.build import idempotency_key, task_id_for
@@ -103,10 +103,8 @@ class Join(NamedTuple):
     child: Task
 
 
-async def read_joined(board: BoardContext, outcome: Outcome) -> tuple[Outcome, list[Join]]:
+async def read_joined(board: BoardContext, outcome: Handoff) -> tuple[Handoff, list[Join]]:
     """Return a handoff with the children that new tasks depend on as they are now, and those that are at work."""
-    if not isinstance(outcome, Handoff):
-        return outcome, []
     needed = {key for task in outcome.tasks for key in task.depends_on}
     named = [child for child in outcome.children if child.plan_key in needed and child.status is not TaskStatus.DONE]
     snapshots = await board.store.get_many([task_path(child.task_id) for child in named]) if named else []
@@ -181,9 +179,9 @@ async def check_children(board: BoardContext, task_id: str) -> bool:
     return False  # a sweep checks again
 
 
-async def check_after(board: BoardContext, task_id: str, outcome: Outcome) -> None:
+async def check_after(board: BoardContext, task_id: str, outcome: Handoff) -> None:
     """Check the children of a planner whose handoff was committed; if that fails, a sweep repeats it."""
-    if not (isinstance(outcome, Handoff) and outcome.resume and outcome.children):
+    if not (outcome.resume and outcome.children):
         return
     try:
         await check_children(board, task_id)

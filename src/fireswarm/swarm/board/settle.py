@@ -56,9 +56,8 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
             raise held.lost()
         if held.task.work_id != held.work_id and not isinstance(outcome, Released):
             raise WorkEdited(f"the objective or context of task {held.task.task_id} was edited during its turn")
-        outcome, joins = await rounds.read_joined(board, outcome)
-        transition = transition_of(board, held, outcome)
-        writes = [*_writes_of(held, transition, joins), *also]
+        transition, writes = await _prepare(board, held, outcome)
+        writes += also
         try:
             if held.task.dependents:
                 summary = transition.fields["summary"]
@@ -79,7 +78,8 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
             existed = conflict.exists
             continue
         held.over = True
-        await rounds.check_after(board, held.task.task_id, outcome)
+        if isinstance(outcome, Handoff):
+            await rounds.check_after(board, held.task.task_id, outcome)
         return transition
     raise StoreUnavailable(
         f"task {held.task.task_id}: too many write conflicts while settling; "
@@ -87,12 +87,18 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
     )
 
 
-def _writes_of(held: HeldLease, transition: Transition, joins: Sequence[rounds.Join]) -> list[Write]:
-    """Return the writes of a transition: the task, its new tasks, and the children for which these wait."""
+async def _prepare(board: BoardContext, held: HeldLease, outcome: Outcome) -> tuple[Transition, list[Write]]:
+    """Return the transition and its writes: the task, its new tasks, and the children for which these wait."""
+    joins: Sequence[rounds.Join] = ()
+    if isinstance(outcome, Handoff):
+        outcome, joins = await rounds.read_joined(board, outcome)
+    transition = transition_of(board, held, outcome)
     fields = transition.fields | {"checkpoint_uri": run_path(held.run_id)}
     writes: list[Write] = [Update(task_path(held.task.task_id), fields, held.version)]
     writes += [Create(task_path(child.task_id), document(child)) for child in transition.births]
-    return writes + rounds.link(transition.births, joins)
+    if joins:
+        writes += rounds.link(transition.births, joins)
+    return transition, writes
 
 
 async def _was_applied(board: BoardContext, held: HeldLease, transition: Transition) -> bool:

@@ -25,7 +25,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
     task, swarm = turn.task, turn.swarm
     hooks = HOOKS.get(task.assigned_to, NO_HOOKS)
     facts = [fact for recall in hooks.facts for fact in await recall(swarm.memory, task)]
-    earlier = await earlier_tasks(swarm, task)
+    earlier = await earlier_tasks(swarm, task) if task.continues is not None else ()
     if task.continues and not earlier:
         raise InvalidInput(f"continues names task {task.continues}, which this session does not have")
     dependencies, children = await _relatives(turn, [child for item in (*earlier, task) for child in item.children])

@@ -25,7 +25,7 @@ from fireswarm.swarm.turn.thread import earlier_tasks
 
 async def open_journal(lease: HeldLease, parts: SwarmParts) -> Journal:
     """Open the journal of a lease's run. Raises StoreError."""
-    earlier = await earlier_tasks(parts, lease.task)
+    earlier = await earlier_tasks(parts, lease.task) if lease.task.continues is not None else ()
     return await Journal.open(parts.store, parts.clock, parts.blobs, lease, partial(parts.board.renew, lease), earlier)
 
 
@@ -45,7 +45,7 @@ async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
             result = result.model_copy(update={"artifacts": artifacts})
         turn.writes += await turn.conversation.keep(result)
         outcome = outcome_of(turn, result)
-        if isinstance(outcome, Done):
+        if isinstance(outcome, Done) and task.children:
             await end_children(turn)
         await gather_writes(turn, result, outcome)  # facts, replies, writes of the role, envelopes
         return turn.end(outcome)
