@@ -8,6 +8,7 @@ from fireswarm.capabilities.workspace.place import place_of
 from fireswarm.contracts.inputs import faults
 from fireswarm.contracts.limits import truncate
 from fireswarm.contracts.llm.chat import ToolCall
+from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.skills.skill import Check
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.llm.calls import RUN_COMMAND
@@ -33,7 +34,7 @@ async def _run_command(run: ToolRun, check: Check, number: int) -> str:
     name = f"{run.decision}.check{number}"
     call = ToolCall(id=name, name=RUN_COMMAND, input={"command": check.command})
     result = await run_once(run, Step(name, call, run.recorder.earlier_kinds(name)), idempotent=True)
-    if not result.is_failure:
+    if result.status is StepStatus.OK:
         return ""
     output = "\n".join(text for text in (result.text, result.errors) if text)
     shown = output if len(output) <= MAX_SHOWN_CHARS else f"...{output[-MAX_SHOWN_CHARS:]}"

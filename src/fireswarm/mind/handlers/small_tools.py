@@ -13,6 +13,7 @@ from fireswarm.mind import gate
 from fireswarm.mind.approvals import NeedsAnswer
 from fireswarm.mind.calls.results import CallResult, Step
 from fireswarm.mind.calls.texts import number_in, todo_list
+from fireswarm.mind.handlers.colleagues import ASKS
 from fireswarm.mind.mind import RunFailed
 from fireswarm.mind.tool_run import ToolRun
 
@@ -97,7 +98,7 @@ async def delegate(run: ToolRun, step: Step) -> CallResult:
             key=key,
             assigned_to=str(given.get("role") or ""),
             objective=str(given.get("objective") or ""),
-            context=dict(given.get("context") or {}),
+            context={key: value for key, value in dict(given.get("context") or {}).items() if key != ASKS},
             expected_outcome=str(given.get("expected_outcome") or ""),
         )
     except (ValueError, TypeError) as error:

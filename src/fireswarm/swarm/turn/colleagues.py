@@ -99,6 +99,8 @@ async def with_questions(turn: Turn, planned: Sequence[PlannedTask]) -> tuple[li
             tasks.append(item)
             continue
         task = await turn.swarm.board.get(asked)
+        if task.session_hash != turn.task.session_hash:
+            raise InvalidInput(f"task {asked} is of another session: it cannot be asked")
         words = f"The {turn.task.assigned_to} asks you a question. Only answer it, and change nothing: "
         questions.append(Revision(task, f"{words}{item.handoff_reason}", item.key))
     return tasks, questions

@@ -26,6 +26,8 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
     hooks = HOOKS.get(task.assigned_to, NO_HOOKS)
     facts = [fact for recall in hooks.facts for fact in await recall(swarm.memory, task)]
     earlier = await earlier_tasks(swarm, task) if task.continues is not None else ()
+    if task.thread_id and (not earlier or earlier[0].task_id != task.thread_id):
+        raise InvalidInput(f"thread_id names {task.thread_id}, which is not the first task of this conversation")
     if task.continues and not earlier:
         raise InvalidInput(f"continues names task {task.continues}, which this session does not have")
     dependencies, children = await _relatives(turn, [child for item in (*earlier, task) for child in item.children])

@@ -68,7 +68,7 @@ class RoleResult(Contract):
     @property
     def goes_on(self) -> bool:
         """True if the plan goes on: the role runs again later."""
-        return bool(self.tasks or self.revise or self.retry or self.wait)
+        return bool(self.tasks or self.revise or self.retry or self.wait or self.cancel)
 
 
 RESULT_SCHEMA = RoleResult.model_json_schema()

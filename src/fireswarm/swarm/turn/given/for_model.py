@@ -62,8 +62,9 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
     if attached:
         given.append(attachments_giver(attached))
     children = [giver_of(child, folders) for child in relatives.children]
+    trusted = trusted_attachments(relatives.earlier[0] if relatives.earlier and root is task else root)
     for giver in (*given, *children):
-        files.add(giver, task.session_hash, trusted_attachments(root))
+        files.add(giver, task.session_hash, trusted)
     shown = [*given, *(children if phase else ())]
     blocks = describe_givers(shown, files.by_giver, await _texts(files, shown))
     if phase:

@@ -1,0 +1,81 @@
+"""Attacks on what travels between tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.ports import Update
+from fireswarm.contracts.skills.artifact import Attachment
+from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.swarm.turn.outputs import output_folder
+from tests.integration.test_inputs import Expert, by_key, part, turn
+from tests.integration.test_plan_rounds import fail, finish, start
+from tests.integration.test_thinking import act, decide, submit
+from tests.support.swarm import SwarmRig
+
+pytestmark = pytest.mark.anyio
+
+
+async def put(swarm: SwarmRig, task_id: str, **fields: Any) -> None:
+    stored = await swarm.store.get(task_path(task_id))
+    await swarm.store.commit([Update(stored.path, fields, stored.update_time)])
+
+
+def write(text: str) -> dict[str, Any]:
+    return decide(act("write_artifact", name="sum.json", content=text))
+
+
+async def test_check_that_is_refused_has_not_passed(swarm: SwarmRig, tmp_path: Path) -> None:
+    denied = {"permissions": {"deny": ["Bash(pytest:*)"]}}
+    checks = [{"command": "pytest -q"}]
+    await start(swarm, tmp_path, part("a", "executor", checks=checks, max_revisions=0, constraints=denied))
+    ended = await turn(swarm, tmp_path, Expert("made"), "executor")
+    assert ended.status is not TaskStatus.DONE
+
+
+async def test_follow_up_of_a_message_reads_no_file_of_the_machine(swarm: SwarmRig, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("a key of the machine")
+    attached = Attachment(name="secret.txt", uri=(tmp_path / "secret.txt").as_uri())
+    task = await submit(
+        swarm, tmp_path, role="executor", attachments=(attached,), created_by="scout-1", message_id="m1"
+    )
+    expert = Expert("no file")
+    await turn(swarm, tmp_path, expert, "executor")
+    assert "a key of the machine" not in expert.first
+    await swarm.client.say(task.task_id, "go on")
+    expert = Expert(decide(act("read_file", path="inputs/attached/secret.txt")), "done")
+    await turn(swarm, tmp_path, expert, "executor")
+    assert "a key of the machine" not in "".join(expert.told)
+
+
+async def test_thread_id_names_no_folder_of_another_session(swarm: SwarmRig, tmp_path: Path) -> None:
+    other = await swarm.submit("the other work", role="executor", session="s2")
+    await swarm.claim_one(role="executor")  # at work
+    folder = output_folder(swarm.core, other)
+    folder.mkdir(parents=True)
+    (folder / "private.md").write_text("of another session")
+    task = await submit(swarm, tmp_path, role="scout")
+    await put(swarm, task.task_id, thread_id=other.task_id)
+    expert = Expert(decide(act("read_file", path="$OUTPUT_DIR/private.md")), "done")
+    await turn(swarm, tmp_path, expert, "scout")
+    assert "of another session" not in "".join(expert.told)
+
+
+async def test_delegate_makes_no_task_in_another_session(swarm: SwarmRig, tmp_path: Path) -> None:
+    other = await swarm.submit("the other work", role="executor", session="s2", context={"path": str(tmp_path)})
+    await turn(swarm, tmp_path, Expert("secret"), "executor")
+    await submit(swarm, tmp_path, role="architect")
+    call = act("delegate", role="scout", objective="x", context={"asks_task": other.task_id})
+    await turn(swarm, tmp_path, Expert(decide(call), "end"), "architect")
+    assert [task.session_hash for task in await swarm.board.list() if task.parent_task_id] == ["s1"]
+
+
+async def test_plan_of_which_a_task_is_canceled_goes_on(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a"), part("b", "predictor"))
+    await fail(swarm, "a")
+    root = await turn(swarm, tmp_path, Expert(finish(cancel=["a"])), "architect")
+    assert (root.status, (await by_key(swarm, "b")).status) == (TaskStatus.BLOCKED, TaskStatus.QUEUED)
