@@ -26,6 +26,10 @@ CREATING = {
 WITHOUT_ROOT = {"pipeline check", "skills list", "skills inspect", "skills check", "skills bench"}
 
 ARGUMENTS = {
+    "memory history": ["x"],
+    "memory recall": ["x"],
+    "memory wrong": ["x"],
+    "say": ["x", "words"],
     "show": ["0a"], "cancel": ["0a"], "retry": ["0a"], "answer": ["0a", "x=1"], "approve": ["0a"], "deny": ["0a"],
     "artifacts": ["0a"], "open": ["0a"], "watch": ["0a"], "store reset": ["--yes"], "store backup": ["new"],
     "store export": ["new"], "store import": ["copy"], "store restore": ["copy"], "submit": ["a task"],
