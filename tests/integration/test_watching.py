@@ -119,7 +119,7 @@ async def test_spending_is_summed_by_objective_role_and_model(swarm: SwarmRig, t
 
 
 async def test_call_paid_before_a_retry_is_counted_once(swarm: SwarmRig, tmp_path: Path) -> None:
-    core = thinking(swarm, tmp_path, counting, budget={"task_tokens": 6_500})
+    core = thinking(swarm, tmp_path, counting, budget={"task_tokens": 6_000})
     task = await submit(swarm, tmp_path)
     await one_turn(swarm, core)
     before = await read_spending(swarm.core.store, 10)
