@@ -39,7 +39,7 @@ async def test_finished_task_answers_a_question_from_its_own_conversation(swarm:
     scout = Expert("version 3")
     answered = await turn(swarm, tmp_path, scout, "scout")
     assert answered.is_question and answered.constraints.read_only
-    assert scout.told[0].endswith("Only answer it, and change nothing: which version?")
+    assert "Only answer it, and change nothing: which version?" in scout.told[0]
     predictor = Expert("it is version 3")
     done = await turn(swarm, tmp_path, predictor, "predictor")
     assert "version 3" in predictor.told[0] and done.status is TaskStatus.DONE
@@ -101,7 +101,7 @@ async def test_running_task_hears_what_another_one_tells_it_before_its_next_call
     assert "there is no agent 'gone'" in sender.told[1]
     scout = Expert("seen")
     await turn(swarm, tmp_path, scout, "scout")
-    assert scout.told[0].endswith("Message 1 of the b: the file is large")
+    assert "Message 1 of the b: the file is large" in scout.told[0]
 
 
 async def test_message_to_a_running_task_is_told_before_its_next_call_and_once(swarm: SwarmRig, tmp_path: Path) -> None:
@@ -149,13 +149,13 @@ async def test_finished_objective_goes_on_as_a_follow_up_with_its_conversation_a
     assert (following.continues, following.parent_task_id, following.status) == (task.task_id, None, TaskStatus.QUEUED)
     executor = Expert(decide(act("read_file", path="$OUTPUT_DIR/report.md")), "added")
     done = await turn(swarm, tmp_path, executor, "executor")
-    assert executor.told[0] == "The operator says: add those of 2026"
+    assert executor.told[0].splitlines()[0] == "The operator says: add those of 2026"
     assert "prices of 2025" in executor.told[1]
     assert done.status is TaskStatus.DONE and done.result is not None and done.result.summary == "added"
     again = await swarm.client.say(done.task_id, "and those of 2027")
     executor = Expert("added too")
     last = await turn(swarm, tmp_path, executor, "executor")
-    assert (again.thread, executor.told[0]) == (task.task_id, "The operator says: and those of 2027")
+    assert (again.thread, executor.told[0].splitlines()[0]) == (task.task_id, "The operator says: and those of 2027")
     assert last.result is not None and last.result.summary == "added too"
 
 

@@ -79,3 +79,29 @@ async def test_plan_of_which_a_task_is_canceled_goes_on(swarm: SwarmRig, tmp_pat
     await fail(swarm, "a")
     root = await turn(swarm, tmp_path, Expert(finish(cancel=["a"])), "architect")
     assert (root.status, (await by_key(swarm, "b")).status) == (TaskStatus.BLOCKED, TaskStatus.QUEUED)
+
+
+async def test_same_words_are_heard_again(swarm: SwarmRig, tmp_path: Path) -> None:
+    task = await submit(swarm, tmp_path, role="executor")
+    await turn(swarm, tmp_path, Expert("one"), "executor")
+    first = await swarm.client.say(task, "continue")
+    await turn(swarm, tmp_path, Expert("two"), "executor")
+    await swarm.client.say(first.task_id, "continue")
+    expert = Expert("three")
+    done = await turn(swarm, tmp_path, expert, "executor")
+    assert done.result is not None and done.result.summary == "three"
+    assert [told.splitlines()[0] for told in expert.told] == ["The operator says: continue"]
+
+
+async def test_follow_up_of_a_planner_is_told_once(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a"))
+    await turn(swarm, tmp_path, Expert("v1"), "scout")
+    done = await turn(swarm, tmp_path, Expert("the end"), "architect")
+    await swarm.client.say(done.task_id, "add a chapter")
+    planner = Expert(finish(tasks=[part("x")]))
+    await turn(swarm, tmp_path, planner, "architect")
+    assert [told.splitlines()[0] for told in planner.told] == ["The operator says: add a chapter"]
+    await turn(swarm, tmp_path, Expert("chapter"), "scout")
+    planner = Expert("the end, with a chapter", "told again")
+    last = await turn(swarm, tmp_path, planner, "architect")
+    assert last.result is not None and last.result.summary == "the end, with a chapter"

@@ -78,7 +78,7 @@ def follow_up(task: Task, feedback: str, fresh_key: str, now: datetime, **more: 
             "idempotency_key": own_key,
             "continues": task.task_id,
             "thread_id": task.thread,
-            "feedback": feedback,
+            "feedback": f"{feedback}\n[message {task_id[:SHORT_ID_CHARS]}]",  # told once: also words said before
             "trace": Trace(chain_id=task_id, step=0),
             "created_at": now,
             "updated_at": now,

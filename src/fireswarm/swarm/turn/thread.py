@@ -47,9 +47,9 @@ class Hearing:
     Each message is told once, also after a crash.
     """
 
-    def __init__(self, turn: Turn, phase: int) -> None:
+    def __init__(self, turn: Turn) -> None:
         self._lease = turn.lease
-        told = list(_delivered_messages(turn.journal.known, phase))
+        told = list(_delivered_messages(turn.journal.known))
         task, earlier = turn.task, turn.relatives.earlier
         self._told = {said for said in task.said if any(said in text for text in told)}
         feedback = "" if any(task.feedback in text for text in told) else task.feedback
@@ -69,10 +69,10 @@ class Hearing:
         return "\n".join(text for text in (feedback, self.steering.take(), self._take_said()) if text) or None
 
 
-def _delivered_messages(known: KnownSteps, phase: int) -> Iterator[str]:
-    """Yield the messages that earlier starts of the run have delivered."""
+def _delivered_messages(known: KnownSteps) -> Iterator[str]:
+    """Yield the messages that earlier starts and rounds of the run have delivered."""
     for step, kept in known.finished.items():
-        if step_name(step).startswith((f"{phase}/message:", f"{phase}/steering:")):
+        if step_name(step).partition("/")[2].startswith(("message:", "steering:")):
             result = (kept or {}).get("result")
             yield str(result.get("text") if isinstance(result, dict) else "")
 

@@ -78,7 +78,7 @@ class ModelEngine:
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
         cwd, outputs = _folders(turn, mind)
         await restore_outputs(turn, turn.relatives.earlier, outputs)
-        hearing = Hearing(turn, phase)
+        hearing = Hearing(turn)
         grant = grant_for(turn, cwd)
         inputs = await inputs_of(turn, phase)
         given = inputs.files.given
