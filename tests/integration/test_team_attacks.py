@@ -18,6 +18,7 @@ from tests.integration.test_thinking import act, decide, submit
 from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
+SCHEMA = {"type": "object", "required": ["total"]}
 
 
 async def put(swarm: SwarmRig, task_id: str, **fields: Any) -> None:
@@ -105,3 +106,24 @@ async def test_follow_up_of_a_planner_is_told_once(swarm: SwarmRig, tmp_path: Pa
     planner = Expert("the end, with a chapter", "told again")
     last = await turn(swarm, tmp_path, planner, "architect")
     assert last.result is not None and last.result.summary == "the end, with a chapter"
+
+
+async def test_revision_of_work_that_once_failed_a_file_check(swarm: SwarmRig, tmp_path: Path) -> None:
+    checks = [{"file": "$OUTPUT_DIR/sum.json", "json_schema": SCHEMA}]
+    await start(swarm, tmp_path, part("a", "executor", checks=checks))
+    await turn(swarm, tmp_path, Expert(write("{}"), "made", write('{"total": 3}'), "made at last"), "executor")
+    await turn(swarm, tmp_path, Expert(finish(revise=[{"key": "a", "note": "add 1"}])), "architect")
+    expert = Expert(write('{"total": 4}'), "now 4")
+    done = await turn(swarm, tmp_path, expert, "executor")
+    assert done.result is not None and done.result.summary == "now 4" and "add 1" in expert.told[0]
+
+
+async def test_resumed_run_does_not_end_with_a_draft(swarm: SwarmRig, tmp_path: Path) -> None:
+    checks = [{"file": "$OUTPUT_DIR/sum.json", "json_schema": SCHEMA}]
+    await start(swarm, tmp_path, part("a", "executor", checks=checks))
+    asks = decide(act("ask_user", question="which unit?"))
+    draft = Expert(write("{}"), "draft, not done", write('{"total": 3}'), asks)
+    waits = await turn(swarm, tmp_path, draft, "executor")
+    await swarm.client.answer(waits.task_id, {"answer": "m"})
+    done = await turn(swarm, tmp_path, Expert("final in m"), "executor")
+    assert done.result is not None and done.result.summary == "final in m"

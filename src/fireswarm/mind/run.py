@@ -61,6 +61,9 @@ MAX_NAMED = 20
 SHARE_OF_OUTPUTS = 3
 """The outputs of one answer take at most a third of the prompt."""
 
+PLANS = ("tasks", "revise", "retry", "cancel", "wait")
+"""Parts of a structured result with which the work goes on in other tasks."""
+
 CHECKS_FAILED = "The checks of this task failed. Mend the work, then finish again."
 
 TOO_MANY = "Not executed: the context has room for the outputs of {} calls in one answer. Make this call again."
@@ -230,7 +233,7 @@ class Run:
             self._note(news)
         if state.finished is not None:
             (text, result), state.finished = state.finished, None
-            if await self._goes_on(text):
+            if await self._goes_on(text, plans=any(result.get(name) for name in PLANS)):
                 return None
             return self._end(ConclusionStatus.FINISHED, text, reason="finished", result=result)
         return None
@@ -281,12 +284,14 @@ class Run:
 
     # ── a person's messages, and the end ────────────────────────────────────────────────────────────────
 
-    async def _goes_on(self, answer: str) -> bool:
+    async def _goes_on(self, answer: str, *, plans: bool = False) -> bool:
         """Return True if the run goes on after *answer*: a check of the task failed, or somebody replies.
+
+        The checks wait while the run only *plans*.
 
         Raises RunFailed if the checks failed too often.
         """
-        if failed := await find_failed_checks(self.state):
+        if not plans and (failed := await find_failed_checks(self.state)):
             self.sent_back += 1
             report = "\n\n".join(failed)
             if self.sent_back > self.assignment.max_revisions:

@@ -24,7 +24,7 @@ async def find_failed_checks(run: ToolRun) -> list[str]:
     """Run all checks of the task and return the faults for the model, one text for each check that failed."""
     found: list[str] = []
     for number, check in enumerate(run.assignment.checks, 1):
-        fault = await _run_command(run, check, number) if check.command else _check_file(run, check)
+        fault = await (_run_command(run, check, number) if check.command else _look_at_file(run, check, number))
         found += [fault] if fault else []
     return found
 
@@ -39,6 +39,15 @@ async def _run_command(run: ToolRun, check: Check, number: int) -> str:
     output = "\n".join(text for text in (result.text, result.errors) if text)
     shown = output if len(output) <= MAX_SHOWN_CHARS else f"...{output[-MAX_SHOWN_CHARS:]}"
     return f"`{check.command}` ended with exit code {result.exit_code}:\n{shown}"
+
+
+async def _look_at_file(run: ToolRun, check: Check, number: int) -> str:
+    """Check a JSON file as a recorded step, and return its fault, or "": a resumed run finds another file there."""
+
+    async def look() -> dict[str, str]:
+        return {"fault": _check_file(run, check)}
+
+    return str((await run.recorder.step(f"check:{run.decision}.{number}", look, idempotent=True))["fault"])
 
 
 def _check_file(run: ToolRun, check: Check) -> str:
