@@ -25,7 +25,6 @@ from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.records.artifacts import with_present_uris
 
 SHOWN_RUNS = 10
-MAX_DEPTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +136,13 @@ def _find_tasks(seen: Seen, ids: Iterable[str]) -> list[Task]:
     return [seen.relatives[task_id] for task_id in ids if task_id in seen.relatives]
 
 
-def _below(seen: Seen, task: Task, depth: int = 0) -> Iterator[tuple[int, Task]]:
-    """Yield the task's children, each followed by its own, with their depth."""
+def _below(seen: Seen, task: Task, depth: int = 0, shown: frozenset[str] = frozenset()) -> Iterator[tuple[int, Task]]:
+    """Yield the task's children, each followed by its own, with their depth. Documents by hand may name each other."""
+    shown |= {task.task_id}
     for child in _find_tasks(seen, task.children):
         yield depth, child
-        if depth < MAX_DEPTH:  # documents by hand may name each other
-            yield from _below(seen, child, depth + 1)
+        if child.task_id not in shown:
+            yield from _below(seen, child, depth + 1, shown)
 
 
 def _line(item: Task) -> Text:

@@ -12,6 +12,8 @@ from fireswarm.mind.tool_run import ToolRun
 ASKS = "asks_task"
 """Key in the context of a planned task: the id of the task whose conversation answers its question."""
 
+MAX_QUESTION_CHARS = 6_000
+
 MAX_ASKED = 10
 """Maximum number of questions to other agents in one run."""
 
@@ -27,6 +29,8 @@ async def ask(run: ToolRun, step: Step) -> CallResult:
         return CallResult(text=answer, changes=True)
     assert run.assignment.colleagues is not None
     colleague = await run.assignment.colleagues.find(to)
+    if len(question) > MAX_QUESTION_CHARS:
+        raise InvalidInput(f"a question has at most {MAX_QUESTION_CHARS:,} characters: store the rest as an artifact")
     run.planned[key] = PlannedTask(
         key=key,
         assigned_to=colleague.role,
