@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.ports import Update
+from fireswarm.contracts.ports import Delete, Update
 from fireswarm.contracts.skills.artifact import Attachment
-from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.contracts.swarm.outcome import Failed
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.swarm.turn.outputs import output_folder
 from tests.integration.test_inputs import Expert, by_key, part, turn
@@ -127,3 +128,40 @@ async def test_resumed_run_does_not_end_with_a_draft(swarm: SwarmRig, tmp_path: 
     await swarm.client.answer(waits.task_id, {"answer": "m"})
     done = await turn(swarm, tmp_path, Expert("final in m"), "executor")
     assert done.result is not None and done.result.summary == "final in m"
+
+
+async def test_retried_task_behind_a_canceled_one_is_awaited(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a"), part("c", "executor", depends_on=["a"]))
+    await swarm.client.cancel(await by_key(swarm, "a"))
+    root = await turn(swarm, tmp_path, Expert(finish(retry=[{"key": "c", "note": "do it without a"}])), "architect")
+    assert (await by_key(swarm, "c")).status is TaskStatus.QUEUED
+    assert root.status is TaskStatus.BLOCKED, root.summary
+
+
+async def test_new_task_behind_a_canceled_one_is_refused(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a"), part("b", "predictor"), part("f", "executor"))
+    await fail(swarm, "f", "executor")
+    both = finish(tasks=[part("d", "executor", depends_on=["a"])], cancel=["a"])
+    root = await turn(swarm, tmp_path, Expert(both, finish(wait=True)), "architect")
+    assert root.status_reason is StatusReason.DELEGATING, root.summary
+
+
+async def test_follow_up_waits_for_all_of_many_tasks(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, *(part(f"o{number}") for number in range(3)))
+    for _ in range(3):
+        await swarm.settle(await swarm.claim_one(), Failed("x", StatusReason.ESCALATED))
+    done = await turn(swarm, tmp_path, Expert("all failed"), "architect")
+    following = await swarm.client.say(done.task_id, "try anew")
+    await turn(swarm, tmp_path, Expert(finish(tasks=[part(f"n{number}") for number in range(10)])), "architect")
+    for _ in range(7):
+        await swarm.settle(await swarm.claim_one())
+    assert (await swarm.task(following.task_id)).status is TaskStatus.BLOCKED  # three are still queued
+
+
+async def test_objective_ends_although_a_grandchild_was_deleted(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a", "predictor"), part("b"))
+    await turn(swarm, tmp_path, Expert(decide(act("delegate", role="executor", objective="x"))), "predictor")
+    await swarm.store.commit([Delete(task_path((await by_key(swarm, "a")).children[0]))])
+    await fail(swarm, "b")
+    root = await turn(swarm, tmp_path, Expert("the end"), "architect")
+    assert root.status is TaskStatus.DONE, root.summary

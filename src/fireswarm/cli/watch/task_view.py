@@ -136,12 +136,13 @@ def _find_tasks(seen: Seen, ids: Iterable[str]) -> list[Task]:
     return [seen.relatives[task_id] for task_id in ids if task_id in seen.relatives]
 
 
-def _below(seen: Seen, task: Task, depth: int = 0, shown: frozenset[str] = frozenset()) -> Iterator[tuple[int, Task]]:
-    """Yield the task's children, each followed by its own, with their depth. Documents by hand may name each other."""
-    shown |= {task.task_id}
-    for child in _find_tasks(seen, task.children):
+def _below(seen: Seen, task: Task, depth: int = 0, shown: set[str] | None = None) -> Iterator[tuple[int, Task]]:
+    """Yield the task's children, each followed by its own, with their depth; each task's children once."""
+    shown = {task.task_id} if shown is None else shown
+    for child in _find_tasks(seen, dict.fromkeys(task.children)):
         yield depth, child
-        if child.task_id not in shown:
+        if child.task_id not in shown:  # documents by hand may name each other
+            shown.add(child.task_id)
             yield from _below(seen, child, depth + 1, shown)
 
 

@@ -136,7 +136,8 @@ def find_awaited(children: Sequence[Task]) -> list[Task]:
     """Return the children that may still end by themselves: not ended, given up, or behind such a one."""
     lost = {child.task_id for child in children if child.given_up or child.status is TaskStatus.CANCELED}
     open_ones = [child for child in children if not child.status.terminal and not child.given_up]
-    while behind := {child.task_id for child in open_ones if lost & {*child.depends_on}} - lost:
+    waiting = [child for child in open_ones if child.status_reason is StatusReason.DEPENDENCIES]
+    while behind := {child.task_id for child in waiting if lost & {*child.depends_on}} - lost:
         lost |= behind
     return [child for child in open_ones if child.task_id not in lost]
 

@@ -189,6 +189,7 @@ def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transit
     fields |= {"children": [*task.children, *ids], "waiting_on": count, "turn": task.turn + 1}
     fields |= {"wakes_on_failure": handoff.plans} if handoff.plans or task.wakes_on_failure else {}
     if handoff.children:
-        fields["gave_up"] = rounds.no_longer_awaited(handoff.children)
+        own = {*task.children}  # not those of the tasks whose conversation it goes on with
+        fields["gave_up"] = [each for each in rounds.no_longer_awaited(handoff.children) if each in own]
     fields |= _so_far(handoff.result)
     return Transition(fields, linked)

@@ -93,11 +93,15 @@ async def cancel(
         if current in seen:
             continue
         seen.add(current)
-        task = await _cancel_one(board, current, reason, named=current == task_id and not tree)
-        if task is not None:
-            canceled.append(current)
-        if tree:
-            pending.extend((await load(board.store, current))[0].children)
+        try:
+            task = await _cancel_one(board, current, reason, named=current == task_id and not tree)
+            below = (await load(board.store, current))[0].children if tree else ()
+        except NotFound:
+            if current == task_id:
+                raise
+            continue  # a task below was deleted
+        canceled += [current] if task is not None else []
+        pending.extend(below)
     return canceled
 
 

@@ -86,6 +86,7 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
         return f"deliver names {', '.join(unknown)}, which are no input files: list_files with path inputs names them"
     try:
         _check_changes(read, turn, phase)
+        _check_canceled(read, turn)
         _check_tasks(read.tasks, turn, phase)
     except InvalidInput as error:
         return str(error)
@@ -113,6 +114,13 @@ def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
             raise InvalidInput(f"task {item.key} is {children[item.key].status.value}: only a failed task is retried")
     if read.wait and not find_awaited([child for key, child in children.items() if key not in read.cancel]):
         raise InvalidInput("no task of your plan is at work: change the plan, or finish")
+
+
+def _check_canceled(read: RoleResult, turn: Turn) -> None:
+    """Raise InvalidInput for new tasks that depend on a task which the same result cancels."""
+    gone = _with_dependents(read.cancel, planned_children(turn).values())
+    if behind := [task.key for task in read.tasks if {*task.depends_on} & {*gone}]:
+        raise InvalidInput(f"{', '.join(behind)} would depend on a task that you cancel")
 
 
 def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
