@@ -308,6 +308,28 @@ class Swarm:
         """
         return await self.parts.board.retry(_id_of(task), redo=redo, skip=skip, turns=turns)
 
+    async def retry_tree(self, task: AnyTask, reason: StatusReason | None = None) -> list[Task]:
+        """Queue a task again, and all tasks below it that stopped for the same reason; returns them.
+
+        Raises InvalidInput if no task can be retried, and, without *reason*, if the task only waits and those below it
+        stopped for several reasons.
+        """
+        return await self.parts.board.retry_tree(_id_of(task), reason)
+
+    async def budget(self, target: AnyTask, *, usd: float | None = None, tokens: int | None = None) -> None:
+        """Set the budget of an objective (by its first task), of another task, of the ``session`` or of the ``day``.
+
+        It applies at once, also to running tasks. Raises InvalidInput and TerminalTask.
+        """
+        from fireswarm.swarm.records.budgets import DAY, SESSION, check_amounts, scope_write
+
+        amounts = check_amounts(tokens, usd)
+        if target in (SESSION, DAY):
+            write = scope_write(str(target), self.session, self.parts.clock.now(), amounts)
+            await self.parts.store.commit([write])
+        else:
+            await self.parts.board.set_budget(_id_of(target), amounts)
+
     async def cancel(self, task: AnyTask, reason: str = "by the program", *, tree: bool = True) -> list[str]:
         """Cancel a task, and with *tree* all tasks below it. Returns the ids that this call canceled."""
         return await self.parts.board.cancel(_id_of(task), reason, tree=tree)

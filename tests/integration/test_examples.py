@@ -55,6 +55,7 @@ EXPECTED = {
     "swarm show": "waits for a scout agent",
     "swarm cancel": "canceled ",
     "swarm retry": "queued again ",
+    "swarm budget": "the budget of ",
     "swarm answer": "answered ",
     "swarm approve": "approved ",
     "swarm deny": "denied ",

@@ -152,7 +152,6 @@ async def test_task_whose_turn_always_finishes_one_step_and_then_fails_is_given_
             await swarm.clock.advance(300)
             await swarm.board.sweep("scout")
             task = await swarm.task(held.task.task_id)
-        assert task is not None
         assert (runs, task.setbacks, task.attempt) == (5, 3, 2)
         retried = await swarm.board.retry(task.task_id)
         assert (retried.setbacks, retried.attempt) == (0, 0)

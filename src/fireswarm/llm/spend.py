@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.ports import Clock, Merge, Store, Write
-from fireswarm.llm.budget import Spend
+from fireswarm.llm.budget import Limit, Spend, limits_in_settings
+from fireswarm.settings.agent import BudgetSettings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MEMORY
 
@@ -22,6 +23,9 @@ OTHERS_FRESH_SECONDS = 10.0
 """Maximum age of the other processes' figures in a budget check; the process's own figures are exact."""
 
 KEEP = timedelta(days=90)
+
+SessionDay = tuple[str, str]
+"""A session, and a day (UTC)."""
 
 
 @dataclass(slots=True)
@@ -64,6 +68,10 @@ class FileLedger:
             file.write("\n" * self._cut + json.dumps(line) + "\n")
         self._cut = False
 
+    async def limits(self, budget: BudgetSettings, task: Spend, *, fresh: bool = False) -> Sequence[Limit]:
+        """Return the budgets of the settings."""
+        return await limits_in_settings(budget, task, self)
+
     def _read(self) -> tuple[Spend, Spend]:
         """Return the spending of the session and of the day; the file is read once."""
         if self._of_session is None:
@@ -87,15 +95,23 @@ class FileLedger:
 
 @dataclass(slots=True)
 class StoreLedger:
-    """A process's spending in ``mcp_memory``: absolute figures, written together with the journal of their call."""
+    """A process's spending in ``mcp_memory``: absolute figures, written together with the journal of their call.
+
+    Each session has its own document; ``session_hash`` is the session that calls are counted for. The ledgers of one
+    process share their figures, see ``of_session``.
+    """
 
     store: Store
     clock: Clock
     session_hash: str
     agent_id: str
-    _own: dict[str, Spend] = field(default_factory=dict)
-    _others: tuple[datetime, Spend, Spend] | None = None
-    _stored: dict[str, int] = field(default_factory=dict)
+    own: dict[SessionDay, Spend] = field(default_factory=dict[SessionDay, Spend])
+    others: dict[str, tuple[datetime, Spend, Spend]] = field(default_factory=dict[str, tuple[datetime, Spend, Spend]])
+    stored: dict[SessionDay, int] = field(default_factory=dict[SessionDay, int])
+
+    def of_session(self, session_hash: str) -> StoreLedger:
+        """Return the ledger of another session in the same process."""
+        return replace(self, session_hash=session_hash)
 
     async def session(self) -> Spend:
         """Return the spending of the session, over all processes."""
@@ -107,35 +123,39 @@ class StoreLedger:
 
     async def add(self, spend: Spend) -> None:
         """Add one call; ``writes`` stores it."""
-        self._own.setdefault(self._today(), Spend()).add(spend)
+        self.own.setdefault((self.session_hash, self._today()), Spend()).add(spend)
+
+    async def limits(self, budget: BudgetSettings, task: Spend, *, fresh: bool = False) -> Sequence[Limit]:
+        """Return the budgets of the settings."""
+        return await limits_in_settings(budget, task, self)
 
     def writes(self) -> Sequence[Write]:
         """Return the writes of figures not known to be stored. Figures are absolute, so a repeated write is safe."""
         return [
             Merge(
-                self._path(day),
+                self._path(session, day),
                 {
                     "type": "spend",
-                    "session_hash": self.session_hash,
+                    "session_hash": session,
                     "agent_id": self.agent_id,
                     "day": day,
                     "expires_at": self.clock.now() + KEEP,
                     **own.fields(),
                 },
             )
-            for day, own in sorted(self._own.items())
-            if own.calls > self._stored.get(day, 0)
+            for (session, day), own in sorted(self.own.items())
+            if own.calls > self.stored.get((session, day), 0)
         ]
 
     def mark_stored(self, writes: Sequence[Write]) -> None:
         """Note which figures a commit has stored; later calls remain to be stored."""
         stored = {write.path: write.data for write in writes if isinstance(write, Merge)}
-        for day in self._own:
-            if (data := stored.get(self._path(day))) is not None:
-                self._stored[day] = max(self._stored.get(day, 0), int(data["calls"]))
+        for key in self.own:
+            if (data := stored.get(self._path(*key))) is not None:
+                self.stored[key] = max(self.stored.get(key, 0), int(data["calls"]))
 
-    def _path(self, day: str) -> str:
-        return f"{MEMORY}/spend-{self.agent_id}-{day}"
+    def _path(self, session: str, day: str) -> str:
+        return f"{MEMORY}/spend-{self.agent_id}-{session}-{day}"
 
     def _today(self) -> str:
         return self.clock.now().date().isoformat()
@@ -143,14 +163,17 @@ class StoreLedger:
     async def _all(self) -> tuple[Spend, Spend]:
         """Return the spending of the session and of the day, over all processes."""
         now = self.clock.now()
-        if self._others is None or (now - self._others[0]).total_seconds() >= OTHERS_FRESH_SECONDS:
-            self._others = (now, await self._sum(session_hash=self.session_hash), await self._sum(day=self._today()))
+        others = self.others.get(self.session_hash)
+        if others is None or (now - others[0]).total_seconds() >= OTHERS_FRESH_SECONDS:
+            others = now, await self._sum(session_hash=self.session_hash), await self._sum(day=self._today())
+            self.others[self.session_hash] = others
         session, day = Spend(), Spend()
-        session.add(self._others[1])
-        day.add(self._others[2])
-        for name, own in self._own.items():
-            session.add(own)
-            if name == self._today():
+        session.add(others[1])
+        day.add(others[2])
+        for (name, date), own in self.own.items():
+            if name == self.session_hash:
+                session.add(own)
+            if date == self._today():
                 day.add(own)
         return session, day
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -107,7 +108,7 @@ class Assignment:
     to. ``checks`` run before the run ends, and send the work back at most ``max_revisions`` times. ``plan_to_approve``
     returns the plan of a structured result that a person has to approve, or "". ``next_message`` returns a person's
     reply to an answer, or None at the end of the conversation; ``steering`` holds messages sent while the work is in
-    progress.
+    progress. The model is told the time left until ``deadline``, counted from ``began_at``.
     """
 
     task: str
@@ -141,6 +142,8 @@ class Assignment:
     checks: tuple[Check, ...] = ()
     max_revisions: int = 0
     plan_to_approve: Callable[[Mapping[str, Any]], str] | None = None
+    began_at: datetime | None = None
+    deadline: datetime | None = None
 
     @property
     def cwd(self) -> Path:

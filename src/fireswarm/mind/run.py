@@ -35,6 +35,7 @@ from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit
 from fireswarm.mind import events, tools
 from fireswarm.mind.approvals import NeedsAnswer
 from fireswarm.mind.assignment import Assignment, Conclusion, ConclusionStatus
+from fireswarm.mind.calls.budget_left import BudgetNotes
 from fireswarm.mind.calls.dry_run import describe_first_request
 from fireswarm.mind.calls.texts import (
     CUT_SHORT,
@@ -93,6 +94,7 @@ class Run:
     asking: Asking | None
     decision_limit: int
     output_room: int
+    budget: BudgetNotes | None = None
     answer: ChatResponse = field(default_factory=lambda: ChatResponse(text=""))
     outputs: list[ToolOutput] = field(default_factory=list[ToolOutput])
     notes: list[Part] = field(default_factory=list[Part])
@@ -106,12 +108,13 @@ class Run:
         state = ToolRun.begin(mind, assignment, recorder)
         state.tools = tools.run_tools(assignment)
         transcript = Transcript(assignment.system, tuple(tool.spec for tool in state.tools.values()))
-        asking = None
+        asking = budget = None
         if mind.client is not None:
             asking = Asking(mind.client, recorder, transcript, recorder.words if recorder.follows else None)
+            budget = BudgetNotes(assignment, recorder, asking)
         limit = mind.settings.runtime.max_turns + assignment.extra_decisions
         room = prompt_limit(mind.settings.model) * CHARS_PER_TOKEN // SHARE_OF_OUTPUTS
-        return cls(mind, assignment, recorder, state, transcript, asking, limit, room)
+        return cls(mind, assignment, recorder, state, transcript, asking, limit, room, budget)
 
     async def conclude(self) -> Conclusion:
         """Run to the end, end the background commands, and record the end."""
@@ -175,6 +178,7 @@ class Run:
         self.unanswered = True
         self._check_stopped(FAILED)
         await self._hear_person()
+        await self._hear_budget()
         if state.decision >= self.decision_limit and not self.recorder.has_begun(answer_step(state.decision + 1)):
             last = f". The last answer: {text}" if (text := self.answer.text.strip()) else ""
             advice = f"raise runtime.max_turns, or give a smaller task{last}"
@@ -197,6 +201,11 @@ class Run:
                 left = self.decision_limit - self.state.decision
                 self.transcript.add_to_last(Part(Component.STATE, describe_answers_left(left)))
             self.transcript.may_call = True
+
+    async def _hear_budget(self) -> None:
+        """Add the note about the budget that is due before the next answer."""
+        if self.budget is not None and (note := await self.budget.before(self.state.decision + 1)):
+            self.transcript.add_to_last(Part(Component.STATE, note, "the budget"))
 
     def _keep(self) -> tuple[Part, ...]:
         """Return text that compaction keeps verbatim: instructions in use, the person's messages, the to-do list."""

@@ -1,15 +1,21 @@
-"""Print what models cost: by objective, by role, by model."""
+"""Print what models cost: by objective, by role, by model; and raise a budget."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
-from fireswarm.cli.shared.options import console, short
+import typer
+
+from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, run_async, settings_for, short
 from fireswarm.cli.shared.tables import cell, table
+from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
 from fireswarm.swarm.records.spending import Spending, Total, sort_by_cost
 
 SHOWN_OBJECTIVES = 20
+SCOPES = ("session", "day")
 COLUMNS = ("calls", "uncached in", "cached in", "tokens out", "thinking", "USD", "without price")
 
 
@@ -56,3 +62,25 @@ def _say_unpriced(models: Sequence[tuple[str, Total]]) -> None:
     without = [name.partition(" ")[2] for name, total in models if total.counts["unpriced_calls"]]
     if without:
         console.print(f"no price for: {', '.join(without)}; set budget.prices", style="yellow", soft_wrap=True)
+
+
+def budget(
+    target: Annotated[str, typer.Argument(help="Task id or a unique prefix of it; or session, or day.")],
+    usd: Annotated[float | None, typer.Option("--usd", help="New budget in USD.")] = None,
+    tokens: Annotated[int | None, typer.Option("--tokens", help="New budget in tokens.")] = None,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Set the budget of an objective, a task, the session or the day. It applies at once, also to running tasks."""
+    settings = settings_for(root, store, project, session)
+
+    async def main() -> None:
+        async with Swarm.open(settings=settings, create=False) as swarm:
+            named = target if target in SCOPES else (await swarm.find(target)).task_id
+            await swarm.budget(named, usd=usd, tokens=tokens)
+            amounts = [f"{usd:g} USD"] * (usd is not None) + [f"{tokens:,} tokens"] * (tokens is not None)
+            console.print(f"the budget of {named} is {' and '.join(amounts)}", soft_wrap=True)
+
+    run_async(main)

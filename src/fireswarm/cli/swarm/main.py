@@ -11,7 +11,7 @@ from firelite.errors import FireliteError
 from fireswarm.cli.demo import demo
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
-from fireswarm.cli.swarm import answer, api, conversations, doctor, fleet, inspect, pipeline, store, tasks
+from fireswarm.cli.swarm import answer, api, conversations, cost, doctor, fleet, inspect, pipeline, store, tasks
 from fireswarm.cli.watch import artifacts, open_artifact
 from fireswarm.redaction import environment_redactor
 
@@ -32,6 +32,7 @@ app.command()(tasks.show)
 app.command()(tasks.watch)
 app.command()(tasks.cancel)
 app.command()(tasks.retry)
+app.command()(cost.budget)
 app.command()(answer.answer)
 app.command()(answer.approve)
 app.command()(answer.deny)

@@ -344,14 +344,28 @@ def retry(
     redo: Annotated[list[str] | None, typer.Option("--redo", help="Run this uncertain step again; repeatable.")] = None,
     skip: Annotated[list[str] | None, typer.Option("--skip", help="Treat this uncertain step as done.")] = None,
     turns: Annotated[int, typer.Option("--turns", min=0, max=100, help="Additional decisions for its model.")] = 0,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Retry the tasks that stopped for this reason, such as dead_letter.")
+    ] = None,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
     as_json: AsJson = False,
 ) -> None:
-    """Requeue a failed or paused task. An unusable model answer is requested again."""
+    """Requeue a failed or paused task, and all below it that stopped for the same reason."""
+    wanted = one_of(reason, "--reason", StatusReason)
 
-    async def act(swarm: Swarm, task: Task) -> Task:
-        return await swarm.retry(task, redo=redo or (), skip=skip or (), turns=turns)
+    async def main() -> None:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
+            task = await swarm.find(task_id)
+            if redo or skip or turns:
+                retried = [await swarm.retry(task, redo=redo or (), skip=skip or (), turns=turns)]
+            else:
+                retried = await swarm.retry_tree(task, StatusReason(wanted) if wanted else None)
+            if as_json:
+                print_json(retried[0] if len(retried) == 1 else retried)
+                return
+            for each in retried:
+                console.print(f"queued again {each.task_id}", soft_wrap=True)
 
-    operate(board_settings(root, store, project), task_id, act, as_json, "queued again")
+    run_async(main)

@@ -8,8 +8,15 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from fireswarm.contracts.base import Contract, check_json
+from fireswarm.contracts.base import Contract, Stored, check_json
 from fireswarm.contracts.skills.permissions import StricterPermissions
+
+
+class Budget(Stored):
+    """What a task may spend; that of an objective's first task holds for all tasks of the objective together."""
+
+    tokens: int | None = Field(default=None, ge=1)
+    usd: float | None = Field(default=None, gt=0)
 
 
 class Constraints(Contract):

@@ -28,7 +28,7 @@ from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import DEFAULT_MAX_REVISIONS, Check, Question
 from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
-from fireswarm.contracts.swarm.constraints import Constraints
+from fireswarm.contracts.swarm.constraints import Budget, Constraints
 from fireswarm.contracts.swarm.envelope import Trace
 from fireswarm.errors import InvalidInput
 
@@ -212,6 +212,7 @@ class Task(Stored):
     skill: str | None = None
     context: Annotated[JsonObject, AfterValidator(_check_context_size)] = Field(default_factory=dict)
     constraints: Constraints = Constraints()
+    budget: Budget | None = None
     capabilities: tuple[CapabilityUse, ...] = Field(default=(), max_length=20)
     attachments: tuple[Attachment, ...] = ()
     priority: int = Field(default=DEFAULT_PRIORITY, ge=1, le=10)

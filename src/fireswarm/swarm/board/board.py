@@ -35,6 +35,8 @@ class Board(BoardContext):
     settle_edited = edits.settle_edited
     cancel = actions.cancel
     retry = actions.retry
+    retry_tree = actions.retry_tree
+    set_budget = actions.set_budget
     retry_with_note = actions.retry_with_note
     answer = actions.answer
     go_on = say.go_on

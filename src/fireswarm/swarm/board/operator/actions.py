@@ -41,6 +41,9 @@ RETRYABLE = frozenset(
     }
 )
 
+STOPPED = RETRYABLE - {StatusReason.RETRY_BACKOFF, StatusReason.PAUSED}
+"""Reasons that no time mends."""
+
 
 RETRIED_TURNS = 10
 """Additional decisions of a model whose task its planner retries: it may have used up its own."""
@@ -192,6 +195,45 @@ async def retry_with_note(board: BoardContext, child: Task, note: str) -> Task:
     told = f"{note}\n[message {child.task_id[:SHORT_ID_CHARS]}.{child.epoch}]"  # told once: also words said before
     await change_task(board.store, board.rules, child.task_id, lambda _: {"feedback": told}, also=_nothing_else)
     return await retry(board, child.task_id, turns=RETRIED_TURNS)
+
+
+async def set_budget(board: BoardContext, task_id: str, amounts: Mapping[str, Any]) -> Task:
+    """Store the budget of a task, or of the objective of which it is the first task. Raises TerminalTask."""
+
+    def fields(task: Task) -> dict[str, Any]:
+        if task.status.terminal:
+            raise TerminalTask(f"task {task_id} is {task.status.value} and spends nothing any more")
+        return {"budget": (task.budget.model_dump(exclude_none=True) if task.budget else {}) | dict(amounts)}
+
+    return await change_task(board.store, board.rules, task_id, fields, also=_nothing_else)
+
+
+async def retry_tree(board: BoardContext, task_id: str, reason: StatusReason | None = None) -> list[Task]:
+    """Retry a task and all tasks below it that stopped for one *reason*; by default the one of the first that stopped.
+
+    Tasks that wait for a decision about a step are left out. Raises InvalidInput if no task can be retried, and for
+    tasks below a waiting one that stopped for several reasons.
+    """
+    root, below = (await load(board.store, task_id))[0], list[Task]()
+    pending = [root]
+    while pending:
+        ids = dict.fromkeys(child for task in pending for child in task.children)
+        read = await board.store.get_many([task_path(child) for child in ids]) if ids else []
+        pending = [parse_task_snapshot(item) for item in read if item.data is not None]
+        below += pending
+    stopped = [task for task in (root, *below) if task.status_reason in STOPPED and not task.uncertain_step]
+    reasons = list(dict.fromkeys(task.status_reason for task in stopped if task.status_reason is not None))
+    if root in stopped:
+        reasons = reasons[:1]
+    if reason is not None:
+        reasons = [reason]
+    if len(reasons) > 1:
+        names = ", ".join(each.value for each in reasons)
+        raise InvalidInput(f"tasks below {task_id} stopped for several reasons: {names}. Choose one with --reason")
+    chosen = [task for task in stopped if task.status_reason in reasons]
+    if not chosen:
+        return [await retry(board, task_id)]
+    return [await retry(board, task.task_id) for task in chosen]
 
 
 async def _nothing_else(_: Task) -> Sequence[Write]:

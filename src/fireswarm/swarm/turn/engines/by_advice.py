@@ -24,6 +24,7 @@ from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.swarm.turn.engines.by_code import run_in_process, run_journaled
+from fireswarm.swarm.turn.engines.mind_of import mind_of
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
@@ -83,7 +84,7 @@ async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: T
         if not fault:
             return Advice(kind=asks.kind, content=content, by="operator")
         return _ask_a_person(step, place, asks, f"the given advice cannot be used: {fault}")
-    mind = turn.swarm.mind
+    mind = turn.swarm.mind and mind_of(turn, turn.swarm.mind)
     if mind is None or mind.client is None:
         return _ask_a_person(step, place, asks, mind.no_model if mind is not None else "this swarm has no model")
     return await _ask_model(step, asks, mind, mind.client, turn)

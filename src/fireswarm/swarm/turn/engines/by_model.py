@@ -19,13 +19,14 @@ from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import SkillResult, SkillState
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.contracts.swarm.task import Task
+from fireswarm.contracts.swarm.task import NO_DEADLINE, Task
 from fireswarm.errors import DecisionInvalid, SkillFailed, ThoughtFailed
 from fireswarm.llm.step_names import answer_steps
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
+from fireswarm.swarm.turn.engines.mind_of import mind_of
 from fireswarm.swarm.turn.engines.permission import grant_for
 from fireswarm.swarm.turn.engines.role_result import (
     RESULT_SCHEMA,
@@ -72,7 +73,7 @@ class ModelEngine:
 
     async def run(self, turn: Turn) -> SkillResult:
         """Run the model's loop and return its conclusion as a result. Raises the error that ended the loop."""
-        task, card, mind = turn.task, turn.card, self.mind
+        task, card, mind = turn.task, turn.card, mind_of(turn, self.mind)
         phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.known.finished)
         turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
@@ -120,6 +121,8 @@ class ModelEngine:
                 result_schema=RESULT_SCHEMA,
                 roles=describe_roles(turn),
                 children=inputs.children,
+                began_at=task.created_at,
+                deadline=None if task.deadline == NO_DEADLINE else task.deadline,
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.failed:

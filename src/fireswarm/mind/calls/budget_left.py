@@ -1,0 +1,70 @@
+"""What the model is told of its budget: all of it when it plans, and what is nearly used up.
+
+A note is a recorded step, so that a resumed run gives the model the same text at the same place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fireswarm.contracts.ports import Recorder
+from fireswarm.llm.client import Asking
+from fireswarm.llm.step_names import answer_step
+from fireswarm.mind.assignment import Assignment
+
+LITTLE = 0.25
+"""Share of a budget below which the model is told, once for each scope."""
+
+TIME = "time"
+
+
+@dataclass(slots=True)
+class BudgetNotes:
+    """The notes about the budgets of one run; ``told`` are the scopes that ran low."""
+
+    assignment: Assignment
+    recorder: Recorder
+    asking: Asking
+    told: set[str] = field(default_factory=set[str])
+
+    async def before(self, decision: int) -> str:
+        """Return the note before the answer of *decision*, or ""."""
+        step = f"budget:{decision}"
+        due: dict[str, Any] = {}
+        if not self.recorder.has_begun(step):
+            asked = self.recorder.has_begun(answer_step(decision))
+            if asked or not (due := await self._due(decision)):
+                return ""
+
+        async def tell() -> dict[str, Any]:
+            return due
+
+        note = await self.recorder.step(step, tell, idempotent=True)
+        self.told.update(note["low"])
+        return str(note["text"])
+
+    async def _due(self, decision: int) -> dict[str, Any]:
+        """Return the note that is due and the scopes that run low, or nothing."""
+        client = self.asking.client
+        limits = await client.meter.limits(self.asking.spent, client.ledger)
+        left = {limit.scope: (limit.left, str(limit)) for limit in limits}
+        left |= self._time_left()
+        low = [scope for scope, (share, _) in left.items() if share < LITTLE and scope not in self.told]
+        if low:
+            amounts = "; ".join(left[scope][1] for scope in low)
+            text = f"[Less than a quarter of the budget is left: {amounts}. Do the most important part, and finish.]"
+            return {"text": text, "low": low}
+        if decision == 1 and left and self.assignment.roles:
+            amounts = "; ".join(text for _, text in left.values())
+            return {"text": f"# Budget left\n{amounts}. A plan has to fit into it.", "low": []}
+        return {}
+
+    def _time_left(self) -> dict[str, tuple[float, str]]:
+        """Return the share and the length of the time left until the deadline, if there is one."""
+        began, end = self.assignment.began_at, self.assignment.deadline
+        if began is None or end is None or end <= began:
+            return {}
+        left = max(0.0, (end - self.asking.client.clock.now()).total_seconds())
+        text = f"{left / 60:,.0f} min" if left >= 120 else f"{left:.0f} s"
+        return {TIME: (left / (end - began).total_seconds(), f"{text} until the deadline")}
