@@ -30,7 +30,6 @@ from fireswarm.swarm.turn.state import TurnEnd
 from fireswarm.swarm.turn.turn import open_journal, run_turn
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from fireswarm.swarm.worker.held import HeldTasks, HeldWork
-from fireswarm.swarm.worker.turn_limits import TurnLimit
 from fireswarm.swarm.worker.upkeep import Upkeep
 
 REFILL_SECONDS = 0.005
@@ -220,8 +219,7 @@ class Worker:
         """Run the turn until it ends, its deadline passes, or nothing happens in it for too long."""
         await self._renew_parts()
         lease = work.lease
-        work.limit = TurnLimit.begin(lease, self.parts.roles[self.role].limits, self.parts.clock.now())
-        self._upkeep.look.need(work.limit.ends_at)
+        work.limit = self._upkeep.look.begin(lease, self.parts.roles[self.role].limits, self.parts.clock)
         with work.turn:
             try:
                 return await run_turn(lease, self.parts)

@@ -69,6 +69,12 @@ class Look:
     at: datetime | None = None
     sooner: Bell = field(default_factory=Bell)
 
+    def begin(self, lease: HeldLease, limits: RoleLimits, clock: Clock) -> TurnLimit:
+        """Return the limits of a turn that begins now, and look at it in time."""
+        limit = TurnLimit.begin(lease, limits, clock.now())
+        self.need(limit.ends_at)
+        return limit
+
     def need(self, at: datetime) -> None:
         """Look at *at*, or sooner."""
         if self.at is None or at < self.at:

@@ -214,14 +214,16 @@ async def retry_tree(board: BoardContext, task_id: str, reason: StatusReason | N
     Tasks that wait for a decision about a step are left out. Raises InvalidInput if no task can be retried, and for
     tasks below a waiting one that stopped for several reasons.
     """
-    root, below = (await load(board.store, task_id))[0], list[Task]()
-    pending = [root]
+    root = (await load(board.store, task_id))[0]
+    if root.uncertain_step:
+        return [await retry(board, task_id)]  # it says which decision is missing
+    tasks, pending = {task_id: root}, [root]
     while pending:
-        ids = dict.fromkeys(child for task in pending for child in task.children)
+        ids = {child: None for task in pending for child in task.children if child not in tasks}
         read = await board.store.get_many([task_path(child) for child in ids]) if ids else []
         pending = [parse_task_snapshot(item) for item in read if item.data is not None]
-        below += pending
-    stopped = [task for task in (root, *below) if task.status_reason in STOPPED and not task.uncertain_step]
+        tasks |= {task.task_id: task for task in pending}
+    stopped = [task for task in tasks.values() if task.status_reason in STOPPED and not task.uncertain_step]
     reasons = list(dict.fromkeys(task.status_reason for task in stopped if task.status_reason is not None))
     if root in stopped:
         reasons = reasons[:1]
