@@ -26,6 +26,7 @@ EXAMPLES: dict[str, str] = {
     "swarm watch": f"swarm watch $TASK  {LONG}",
     "swarm cancel": "swarm cancel $TASK",
     "swarm retry": "swarm retry $BLOCKED",
+    "swarm budget": "swarm budget $BLOCKED --usd 5",
     "swarm answer": "swarm answer $ASKING path=notes",
     "swarm approve": "swarm approve $APPROVING --question 1-1",
     "swarm say": "swarm say $DENYING 'look at the numbers of 2026 too'",

@@ -17,14 +17,7 @@ from fireswarm.contracts.ports import Clock, Snapshot
 from fireswarm.contracts.skills.permissions import ALWAYS, NO, REASON, YES
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import (
-    StatusReason,
-    Submitted,
-    Task,
-    TaskResult,
-    TaskSpec,
-    TaskStatus,
-)
+from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskResult, TaskSpec, TaskStatus
 from fireswarm.contracts.swarm.task_fields import TaskFields, make_spec
 from fireswarm.errors import InvalidInput, NotDone, NotFound
 from fireswarm.runs.sinks.run_reader import RunReader
@@ -43,12 +36,7 @@ if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does 
     from fireswarm.swarm.parts import SwarmParts
 
 TRIED_AGAIN = frozenset(
-    {
-        StatusReason.DEAD_LETTER,
-        StatusReason.DEADLINE_EXCEEDED,
-        StatusReason.NEEDS_MODEL,
-        StatusReason.NEEDS_CONFINEMENT,
-    }
+    map(StatusReason, ("dead_letter", "deadline_exceeded", "needs_model", "needs_confinement")),
 )
 """Reasons for which ``run`` tries a task of an earlier call again; others wait for a person's decision."""
 

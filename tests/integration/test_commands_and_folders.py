@@ -26,6 +26,7 @@ CREATING = {
 WITHOUT_ROOT = {"pipeline check", "skills list", "skills inspect", "skills check", "skills bench"}
 
 ARGUMENTS = {
+    "budget": ["day", "--usd", "5"],
     "memory history": ["x"],
     "memory recall": ["x"],
     "memory wrong": ["x"],

@@ -7,11 +7,8 @@ command becomes a Conclusion, except LeaseLost and cancellation.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import anyio
 
 from fireswarm.contracts.llm.chat import ChatResponse, ToolOutput
 from fireswarm.contracts.ports import Recorder
@@ -235,7 +232,7 @@ class Run:
             size = (reads.index(False) if False in reads else len(calls)) or 1
             batch, calls = calls[:size], calls[size:]
             work = [tools.call(call, f"{state.decision}.{number}", state) for number, call in batch]
-            self.outputs += [await work[0]] if len(work) == 1 else await _side_by_side(work)
+            self.outputs += [await work[0]] if len(work) == 1 else await tools.call_side_by_side(work)
         if state.planned:
             self._wait_for_planned()
         if state.background.known and (news := await state.background.news(state.decision)):
@@ -384,25 +381,3 @@ class Run:
             spend=self.asking.spent if self.asking is not None else Spend(),
             **more,
         )
-
-
-async def _side_by_side(calls: Sequence[Awaitable[ToolOutput]]) -> list[ToolOutput]:
-    """Run calls at once and return their outputs in order.
-
-    The first exception in that order is raised after all calls have ended.
-    """
-    outcomes: list[ToolOutput | Exception] = [RuntimeError("the call did not finish")] * len(calls)
-
-    async def run(number: int, call: Awaitable[ToolOutput]) -> None:
-        try:
-            outcomes[number] = await call
-        except Exception as error:  # must leave the task group unwrapped; raised again below
-            outcomes[number] = error
-
-    async with anyio.create_task_group() as group:
-        for number, call in enumerate(calls):
-            group.start_soon(run, number, call)
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
-    return [outcome for outcome in outcomes if not isinstance(outcome, Exception)]

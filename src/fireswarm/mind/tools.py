@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import cache
+
+import anyio
 
 from fireswarm.contracts.llm.chat import ToolCall, ToolOutput, ToolSpec
 from fireswarm.contracts.llm.decision import StepStatus
@@ -87,3 +89,25 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
     run.has_failed = run.has_failed or failed
     shown = f"{shown}\n{warning}" if warning else shown
     return ToolOutput(call_id=asked.id, name=asked.name, text=shown, failed=failed, media=result.media)
+
+
+async def call_side_by_side(calls: Sequence[Awaitable[ToolOutput]]) -> list[ToolOutput]:
+    """Run calls at once and return their outputs in order.
+
+    The first exception in that order is raised after all calls have ended.
+    """
+    outcomes: list[ToolOutput | Exception] = [RuntimeError("the call did not finish")] * len(calls)
+
+    async def run(number: int, call: Awaitable[ToolOutput]) -> None:
+        try:
+            outcomes[number] = await call
+        except Exception as error:  # must leave the task group unwrapped; raised again below
+            outcomes[number] = error
+
+    async with anyio.create_task_group() as group:
+        for number, call in enumerate(calls):
+            group.start_soon(run, number, call)
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+    return [outcome for outcome in outcomes if not isinstance(outcome, Exception)]

@@ -80,7 +80,8 @@ def budget(
         async with Swarm.open(settings=settings, create=False) as swarm:
             named = target if target in SCOPES else (await swarm.find(target)).task_id
             await swarm.budget(named, usd=usd, tokens=tokens)
-            amounts = [f"{usd:g} USD"] * (usd is not None) + [f"{tokens:,} tokens"] * (tokens is not None)
+            amounts = [f"{usd:g} USD"] if usd is not None else []
+            amounts += [f"{tokens:,} tokens"] if tokens is not None else []
             console.print(f"the budget of {named} is {' and '.join(amounts)}", soft_wrap=True)
 
     run_async(main)

@@ -17,7 +17,7 @@ from fireswarm.contracts.swarm.task import NO_DEADLINE, WAITS_FOR_OTHERS, Status
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path, task_path
-from fireswarm.storage.documents.read import parse_task_snapshot, shows
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot, shows
 from fireswarm.swarm.board.dependents import commit_with_dependents, tell_of_retry
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
@@ -221,7 +221,7 @@ async def retry_tree(board: BoardContext, task_id: str, reason: StatusReason | N
     while pending:
         ids = {child: None for task in pending for child in task.children if child not in tasks}
         read = await board.store.get_many([task_path(child) for child in ids]) if ids else []
-        pending = [parse_task_snapshot(item) for item in read if item.data is not None]
+        pending = parse_readable([item for item in read if item.data is not None], parse_task_snapshot)
         tasks |= {task.task_id: task for task in pending}
     stopped = [task for task in tasks.values() if task.status_reason in STOPPED and not task.uncertain_step]
     reasons = list(dict.fromkeys(task.status_reason for task in stopped if task.status_reason is not None))
