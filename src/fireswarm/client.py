@@ -14,8 +14,8 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from fireswarm.contracts.base import JsonObject, is_document_id
 from fireswarm.contracts.ports import Clock, Snapshot
-from fireswarm.contracts.skills.permissions import ALWAYS, NO, REASON, YES
-from fireswarm.contracts.skills.skill import Fact
+from fireswarm.contracts.skills.permissions import NO, PLAN, REASON, YES
+from fireswarm.contracts.skills.skill import Fact, PlannedTask
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskResult, TaskSpec, TaskStatus
 from fireswarm.contracts.swarm.task_fields import TaskFields, make_spec
@@ -25,7 +25,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.graph import is_over, sort_objective
-from fireswarm.swarm.board.operator.answers import check_by_id
+from fireswarm.swarm.board.operator.answers import check_by_id, with_approval
 from fireswarm.swarm.records.run_follower import RunFollower
 from fireswarm.swarm.worker.task_groups import task_group
 
@@ -263,29 +263,33 @@ class Swarm:
         """Say something to a task's model, and return the task that hears it.
 
         A task that has not ended hears it before its model's next call. A finished objective gets a follow-up: a new
-        task with the same conversation, files and memory. Raises InvalidInput and TerminalTask.
+        task with the same conversation, files and memory, which also hears what is said to the objective later. Raises
+        InvalidInput and TerminalTask.
         """
         current = await self.get(task)
         if current.status is TaskStatus.DONE:
             return (await self.parts.board.go_on(current.task_id, text)).task
         return await self.parts.board.say(current.task_id, text)
 
-    async def approve(self, task: AnyTask, question: str = "", *, always: bool = False) -> Task:
+    async def approve(
+        self, task: AnyTask, question: str = "", *, always: bool = False, plan: Sequence[PlannedTask] | None = None
+    ) -> Task:
         """Allow the action that a task asks for; with *always*, also later in this task and the tasks it plans.
 
         *question* is the id of the request. Without it, the request in the given Task is approved: an id alone does not
-        say which action. Raises StaleAnswer if the request is no longer open.
+        say which action. *plan* are the tasks to run in place of those that a request for the review of a plan shows.
+        Raises StaleAnswer if the request is no longer open, and GraphInvalid for a plan that cannot run.
         """
-        asked = (await self._read_for(task, question)).approval(question)
-        return await self.answer(_id_of(task), {asked.key: ALWAYS if always else YES})
+        seen = await self._read_for(task, question)
+        changed = {} if plan is None else {PLAN: self.parts.board.plan_as_json(plan)}
+        return await self.answer(_id_of(task), with_approval(seen, question, YES, always=always, also=changed))
 
     async def deny(self, task: AnyTask, question: str = "", *, reason: str = "") -> Task:
         """Refuse the action that a task asks for; the model gets *reason*. See ``approve``."""
         seen = await self._read_for(task, question)
-        asked = seen.approval(question)
-        reasons = [item.key for item in seen.questions if item.name == REASON and item.step == asked.step]
-        given = {reasons[0]: reason} if reason and reasons else {}
-        return await self.answer(_id_of(task), {asked.key: NO, **given})
+        return await self.answer(
+            _id_of(task), with_approval(seen, question, NO, also={REASON: reason} if reason else {})
+        )
 
     async def retry(self, task: AnyTask, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: int = 0) -> Task:
         """Queue a failed or paused task again; its attempts are counted from zero.

@@ -60,6 +60,7 @@ EXPECTED = {
     "swarm approve": "approved ",
     "swarm deny": "denied ",
     "swarm say": "told ",
+    "swarm plan": "assigned_to: scout",
     "swarm runs": "scout",
     "swarm agents": "[]",
     "swarm mail": "look at the numbers",
@@ -67,7 +68,7 @@ EXPECTED = {
     "swarm memory recall": "PostgreSQL 15",
     "swarm memory history": "PostgreSQL 15",
     "swarm memory wrong": "marked as wrong: ",
-    "swarm cost": "no model calls in 5 runs",
+    "swarm cost": "no model calls in 6 runs",
     "swarm artifacts": "report.md",
     "swarm open": "report.md",
     "swarm capabilities": "web_fetch",
@@ -217,11 +218,16 @@ def blocked(folder: Path) -> dict[str, str]:
     push = command_call("git push", folder)
     asked = questions_for(push, place_of(push, "0/1.1"), "the permissions ask for Bash(git push:*)", str)
     approving = Waiting(StatusReason.APPROVAL_REQUIRED, asked[0].description, asked)
+    tasks = [{"key": "a", "assigned_to": "scout", "objective": "look"}]
+    other = Question(name="plan", description="other tasks", type="array", required=False, step=asked[0].step)
+    other = other.model_copy(update={"allowed": {"default": tasks}})
+    planned = Waiting(StatusReason.APPROVAL_REQUIRED, asked[0].description, (*asked, other))
     return {
         "BLOCKED": anyio.run(settled, folder, "fails", Failed("no")),
         "ASKING": anyio.run(settled, folder, "asks", waiting),
         "APPROVING": anyio.run(settled, folder, "wants to push", approving),
         "DENYING": anyio.run(settled, folder, "wants to deploy", approving),
+        "PLANNED": anyio.run(settled, folder, "has a plan", planned),
         "FACT": anyio.run(learned, folder),
         "DONE": anyio.run(settled, folder, "makes", Done(TaskResult(artifacts=(report,)))),
     }

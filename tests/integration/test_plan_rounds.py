@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.errors import GraphInvalid
 from fireswarm.swarm.turn.turn import run_turn
 from tests.integration.test_inputs import Expert, by_key, part, plan, turn
 from tests.integration.test_thinking import act, decide, one_turn, submit, thinking
@@ -243,3 +245,35 @@ async def test_plan_waits_for_a_persons_approval(swarm: SwarmRig, tmp_path: Path
     assert waiting.status_reason is StatusReason.DELEGATING
     child = await by_key(swarm, "a")
     assert child.review_plan and child.parent_task_id == task.task_id
+
+
+async def test_person_changes_the_plan_before_it_runs(swarm: SwarmRig, tmp_path: Path) -> None:
+    await submit(swarm, tmp_path, role="architect", review_plan=True)
+    first = plan(part("a"), part("b", "executor", depends_on=["a"]))
+    asked = await turn(swarm, tmp_path, Expert(first), "architect")
+    proposed = asked.questions[2].allowed["default"]
+    assert [task["key"] for task in proposed] == ["a", "b"]
+    with pytest.raises(GraphInvalid, match="cycle"):
+        circle = [PlannedTask(**{**proposed[0], "depends_on": ["b"]}), PlannedTask(**proposed[1])]
+        await swarm.client.approve(asked, plan=circle)
+    changed = [PlannedTask(key="c", assigned_to="predictor", objective="judge it")]
+    await swarm.client.approve(asked, plan=changed)
+    waiting = await turn(swarm, tmp_path, Expert(), "architect")
+    assert waiting.status_reason is StatusReason.DELEGATING
+    tasks = {task.plan_key: task for task in await swarm.board.list() if task.plan_key}
+    assert list(tasks) == ["c"] and tasks["c"].objective == "judge it"
+    await turn(swarm, tmp_path, Expert("judged"), "predictor")
+    planner = Expert("the end")
+    await turn(swarm, tmp_path, planner, "architect")
+    assert "A person changed the tasks of this plan" in planner.first and "- c (predictor" in planner.first
+
+
+async def test_changed_plan_that_cannot_run_goes_back_to_the_model(swarm: SwarmRig, tmp_path: Path) -> None:
+    await submit(swarm, tmp_path, role="architect", review_plan=True)
+    asked = await turn(swarm, tmp_path, Expert(plan(part("a"))), "architect")
+    lost = [PlannedTask(key="c", assigned_to="scout", objective="look", context={"path": "/no/such/folder"})]
+    await swarm.client.approve(asked, plan=lost)
+    planner = Expert(plan(part("d")))
+    again = await turn(swarm, tmp_path, planner, "architect")
+    assert again.status_reason is StatusReason.APPROVAL_REQUIRED
+    assert "a person wants these tasks" in planner.told[0] and "/no/such/folder" in planner.told[0]

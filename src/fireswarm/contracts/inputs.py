@@ -19,19 +19,42 @@ def faults(schema: Mapping[str, Any], inputs: Mapping[str, Any], *, partial: boo
     """
     if not schema:
         return []
+    asked = {name: value for name, value in schema.items() if not (partial and name == "required")}
+    return faults_of_value(asked, dict(inputs), "input_request_jsonschema")
+
+
+def faults_of_value(schema: Mapping[str, Any], value: Any, name: str = "json_schema") -> list[str]:
+    """Return the faults of a value, or an empty list. *name* is that of the schema, for its errors.
+
+    Raises ConfigError as ``faults`` does.
+    """
+    check_schema(schema, name)
+    from referencing.exceptions import Unresolvable
+
+    try:
+        errors = sorted(_validator()(schema).iter_errors(value), key=lambda error: error.json_path)
+    except Unresolvable as error:
+        raise ConfigError(f"{name} has a $ref to {error.ref}, which it does not define") from error
+    except RecursionError as error:
+        raise ConfigError(f"{name} refers to itself without an end, or the value is nested too deep") from error
+    return [_describe_fault(error) for error in errors[:MAX_FAULTS]]
+
+
+def check_schema(schema: Mapping[str, Any], name: str = "json_schema") -> None:
+    """Raise ConfigError if *schema* is not a valid JSON Schema, or has a pattern that needs more than linear time."""
     from jsonschema import SchemaError
 
-    asked = {name: value for name, value in schema.items() if not (partial and name == "required")}
     try:
-        _validator().check_schema(asked)
+        _validator().check_schema(schema)
+        words = set(_keywords(schema))
     except SchemaError as error:
-        raise ConfigError(f"input_request_jsonschema is not a valid JSON Schema: {error.message}") from error
-    if "unevaluatedProperties" in (words := set(_keywords(asked))) and "patternProperties" in words:
-        raise ConfigError("input_request_jsonschema has patternProperties: use additionalProperties with it")
-    for pattern in _patterns(asked):
+        raise ConfigError(f"{name} is not a valid JSON Schema: {error.message}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{name} is nested too deep") from error
+    if "unevaluatedProperties" in words and "patternProperties" in words:
+        raise ConfigError(f"{name} has patternProperties: use additionalProperties with it")
+    for pattern in _patterns(schema):
         check_pattern(pattern)
-    errors = sorted(_validator()(asked).iter_errors(dict(inputs)), key=lambda error: error.json_path)
-    return [_describe_fault(error) for error in errors[:MAX_FAULTS]]
 
 
 def value_fault(name: str, schema: Mapping[str, Any], value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from fireswarm.contracts.skills.permissions import (
     MAX_DIFF_CHARS,
     MAX_RULE_CHARS,
     NO,
+    PLAN,
     REASON,
     YES,
     Approval,
@@ -83,7 +84,20 @@ class Approvals:
             call = replace(call, diff=await preview())
         if reason := reason_too_long(call, self.redact.clean):
             return reason
-        answers = await self._decision(step.question, call, because)
+        return await self._refusal(step, await self._decision(step.question, call, because))
+
+    async def review(self, step: Step, call: gate.Call, because: str, plan: Sequence[Any]) -> tuple[str, Any]:
+        """Let a person decide on a plan, its tasks as JSON. Raises NeedsAnswer until the answer is known.
+
+        Returns why it may not run, or "", and the tasks as the person changed them, or None.
+        """
+        if reason := reason_too_long(call, self.redact.clean):
+            return reason, None
+        answers = await self._decision(step.question, call, because, plan)
+        return await self._refusal(step, answers), answers.get(PLAN)
+
+    async def _refusal(self, step: Step, answers: Mapping[str, Any]) -> str:
+        """Return why a person refused, which is recorded, or ""."""
         refused = refusal_reason(answers)
         advice = "" if str(answers.get(REASON) or "").strip() else ". Do not try it again in another form."
         return refused and await self._record_denial(step, f"{refused}{advice}")
@@ -103,7 +117,7 @@ class Approvals:
 
         return str((await self.recorder.step(f"denied:{step.name}", tell, idempotent=True))["reason"])
 
-    async def _decision(self, step: str, call: gate.Call, because: str) -> dict[str, Any]:
+    async def _decision(self, step: str, call: gate.Call, because: str, plan: Sequence[Any] = ()) -> dict[str, Any]:
         """Return a person's answers about a call. Raises NeedsAnswer without them."""
         place = place_of(call, f"{self.assignment.phase}/{step}")
 
@@ -114,6 +128,7 @@ class Approvals:
             is_cut = answers is None and len(shown) > MAX_DIFF_CHARS
             whole = await self.recorder.keep(f"{place.rpartition('/')[2]}.diff", shown) if is_cut else ""
             asked = questions_for(call, place, because, self.redact.clean, whole)
+            asked += (_question_for_plan(place, self.redact.value(plan)),) if plan else ()
             if answers is None and self.assignment.ask is not None:
                 answers = parse_word(await self.assignment.ask(asked[0]))
             if answers is None:
@@ -169,7 +184,7 @@ def reason_too_long(call: gate.Call, clean: Callable[[str], str]) -> str:
 
 def questions_for(
     call: gate.Call, place: str, because: str, clean: Callable[[str], str], whole_diff: str = ""
-) -> tuple[Question, Question]:
+) -> tuple[Question, ...]:
     """Return the questions that ask a person for approval: the decision, and an optional reason for the model.
 
     *clean* removes secrets. *whole_diff* is where the whole change is stored if it is too long to be shown.
@@ -194,6 +209,12 @@ def questions_for(
     return decision, reason
 
 
+def _question_for_plan(place: str, plan: Any) -> Question:
+    """Return the question for another plan than the proposed one, which is its default."""
+    text = "the tasks to run in place of the proposed ones"
+    return Question(name=PLAN, description=text, type="array", required=False, step=place, allowed={"default": plan})
+
+
 def parse_word(answer: str | None) -> dict[str, Any] | None:
     """Parse a person's word at a terminal into answers: yes, always, or no with a reason after a colon."""
     if answer is None:
@@ -211,7 +232,7 @@ def decision_on(call: gate.Call, place: str, answered: Mapping[str, Mapping[str,
     always = f"{APPROVE}/{_digest(call.rule)}/"
     for place, answers in answered.items():
         if place.startswith(always) and answers.get(APPROVAL) == ALWAYS:
-            return answers
+            return {APPROVAL: ALWAYS}
     return None
 
 

@@ -44,7 +44,7 @@ from fireswarm.mind.calls.texts import (
     describe_answers_left,
     outputs_of_all,
 )
-from fireswarm.mind.handlers.checks import find_failed_checks
+from fireswarm.mind.handlers.checks import CHECKS_FAILED, find_failed_checks, last_try_step
 from fireswarm.mind.handlers.skills import Delegates
 from fireswarm.mind.mind import Mind, RunFailed
 from fireswarm.mind.progress import Progress
@@ -62,7 +62,7 @@ SHARE_OF_OUTPUTS = 3
 PLANS = ("tasks", "revise", "retry", "cancel", "wait")
 """Parts of a structured result with which the work goes on in other tasks."""
 
-CHECKS_FAILED = "The checks of this task failed. Mend the work, then finish again."
+MEND = "The checks of this task failed. Mend the work, then finish again."
 
 TOO_MANY = "Not executed: the context has room for the outputs of {} calls in one answer. Make this call again."
 
@@ -233,7 +233,7 @@ class Run:
             batch, calls = calls[:size], calls[size:]
             work = [tools.call(call, f"{state.decision}.{number}", state) for number, call in batch]
             self.outputs += [await work[0]] if len(work) == 1 else await tools.call_side_by_side(work)
-        if state.planned:
+        if state.planned or state.awaited:
             self._wait_for_planned()
         if state.background.known and (news := await state.background.news(state.decision)):
             self._note(news)
@@ -245,9 +245,9 @@ class Run:
         return None
 
     def _wait_for_planned(self) -> None:
-        """Suspend the run until the tasks planned in this answer have ended. Raises Delegates."""
-        tasks, self.state.planned = tuple(self.state.planned.values()), {}
-        summary = f"waits for {', '.join(task.assigned_to for task in tasks)}"
+        """Suspend the run until the tasks of this answer's calls have ended. Raises Delegates."""
+        tasks, self.state.planned, self.state.awaited = tuple(self.state.planned.values()), {}, []
+        summary = f"waits for {', '.join(task.assigned_to for task in tasks) or 'the result of a call'}"
         raise Delegates(summary, tasks, SkillResult(state=SkillState.DELEGATING, summary=summary, tasks=tasks))
 
     async def _take_answer(self) -> Conclusion | None:
@@ -298,13 +298,16 @@ class Run:
         Raises RunFailed if the checks failed too often.
         """
         if not plans and (failed := await find_failed_checks(self.state)):
+            if self.recorder.has_begun(last_try_step(self.state.decision)):
+                self.sent_back = 0
             self.sent_back += 1
             report = "\n\n".join(failed)
             if self.sent_back > self.assignment.max_revisions:
-                raise RunFailed("checks_failed", f"the checks still fail after {self.sent_back} tries: {report}")
-            self.notes.append(self._take_message(f"{CHECKS_FAILED}\n\n{report}"))
+                raise RunFailed(CHECKS_FAILED, f"the checks still fail after {self.sent_back} tries: {report}")
+            self.notes.append(self._take_message(f"{MEND}\n\n{report}"))
             return True
         if message := await self._message(f"message:{self.state.decision}", answer):
+            self.sent_back = 0
             self.notes.append(self._take_message(message))
             return True
         return False
@@ -355,6 +358,7 @@ class Run:
         if not (said := await self._message(step, f"The run stopped ({reason}): {message}")):
             return False
         self.reopened.add(step)
+        self.sent_back = 0
         state = self.state
         state.progress, state.result_faults, self.transcript.may_call = Progress(), 0, True
         self.notes.append(self._take_message(said))
@@ -362,7 +366,7 @@ class Run:
             self.transcript.say(*self.notes, outputs=outputs_of_all(self.answer.calls, self.outputs))
         else:
             self.transcript.add_to_last(*self.notes)
-        self.notes, self.outputs, state.planned = [], [], {}
+        self.notes, self.outputs, state.planned, state.awaited = [], [], {}, []
         return True
 
     def _fail(self, reason: str, message: str, error: Exception | None) -> Conclusion:

@@ -12,7 +12,7 @@ from fireswarm.contracts.llm.chat import ToolSpec
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.given_files import INPUT_VARIABLE
-from fireswarm.contracts.skills.skill import PlannedTask, SkillResult
+from fireswarm.contracts.skills.skill import CALL_KEY, PlannedTask, SkillResult
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import events, gate
 from fireswarm.mind.approvals import Approvals, Preview, PreviewFailed
@@ -36,9 +36,9 @@ class ToolRun:
 
     ``decision`` counts the answers of the model. ``skill`` is the skill in use, ``led`` all skills used so far.
     ``results`` are results of skills and stored artifacts. ``planned`` holds the tasks that the current answer
-    delegates, by key; ``finished`` is the answer and the result from the tool finish, ``asked`` counts questions to
-    other agents. ``has_failed`` is True if a call
-    of the current answer has failed.
+    delegates, by key, ``awaited`` the keys of those that an earlier turn created and that are still at work.
+    ``finished`` is the answer and the result from the tool finish, ``asked`` counts questions to other agents.
+    ``has_failed`` is True if a call of the current answer has failed.
     """
 
     mind: Mind
@@ -60,6 +60,7 @@ class ToolRun:
     led: set[str] = field(default_factory=set[str])
     results: list[SkillResult] = field(default_factory=list[SkillResult])
     planned: dict[str, PlannedTask] = field(default_factory=dict[str, PlannedTask])
+    awaited: list[str] = field(default_factory=list[str])
     finished: tuple[str, dict[str, Any]] | None = None
     result_faults: int = 0
     asked: int = 0
@@ -97,6 +98,17 @@ class ToolRun:
         self.skill = name
         self.led.add(name)
         self.grant = self.grant.using(self.mind.catalog.skills[name])
+
+    def key_of(self, step_name: str) -> str:
+        """Return the key of the task that a call creates."""
+        return f"{CALL_KEY}{self.assignment.phase}.{step_name}"
+
+    def result_of(self, key: str) -> str:
+        """Return the result of a task that an earlier turn created; one at work suspends the run after this answer."""
+        result = self.assignment.children[key]
+        if result is None:
+            self.awaited.append(key)
+        return result or "waiting for the result"
 
     def fault_of(self, result: Mapping[str, Any]) -> str:
         """Return the error of a structured result, or ""."""

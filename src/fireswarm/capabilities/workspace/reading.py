@@ -92,15 +92,21 @@ def reading_tools(root: Path, outputs: Path | None = None, inputs: GivenFiles | 
 def _with_inputs(
     run: Callable[[Mapping[str, Any]], Awaitable[Any]], inputs: GivenFiles | None
 ) -> Callable[[Mapping[str, Any]], Awaitable[Any]]:
-    """Return *run*, which first fetches the input files that its path names."""
+    """Return *run*, which first fetches the input files that its path names, and says which of a folder are missing."""
     if inputs is None:
         return run
 
     async def run_on_fetched(given: Mapping[str, Any]) -> Any:
-        path = given.get("path")
+        path, missing = given.get("path"), ""
         if isinstance(path, str) and (name := inputs.name_of(path)) is not None:
-            await inputs.fetch(name)
-        return await run(given)
+            try:
+                await inputs.fetch(name)
+            except InvalidInput as error:
+                if name in inputs.names:
+                    raise
+                missing = f"\n[{error}]"
+        answer = await run(given)
+        return f"{answer}{missing}" if isinstance(answer, str) else answer
 
     return run_on_fetched
 

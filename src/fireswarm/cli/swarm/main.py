@@ -12,7 +12,7 @@ from fireswarm.cli.demo import demo
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.cli.swarm import answer, api, conversations, cost, doctor, fleet, inspect, pipeline, store, tasks
-from fireswarm.cli.watch import artifacts, open_artifact
+from fireswarm.cli.watch import artifacts, open_artifact, plan
 from fireswarm.redaction import environment_redactor
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ app.command()(answer.answer)
 app.command()(answer.approve)
 app.command()(answer.deny)
 app.command()(answer.say)
+app.command()(plan.plan)
 app.command()(inspect.runs)
 app.command()(inspect.agents)
 app.command()(inspect.mail)

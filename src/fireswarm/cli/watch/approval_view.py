@@ -7,6 +7,7 @@ from rich.text import Text
 
 from fireswarm.cli.shared.options import console as standard_output
 from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.skills.permissions import PLAN_TOOL
 from fireswarm.contracts.skills.skill import Question
 
 SWARM = "--always"
@@ -30,6 +31,8 @@ def draw_approval(asked: Question, console: Console = standard_output, always: s
     draw_diff(approval.diff, console)
     if approval.whole_diff and always == SWARM:
         console.print("  `swarm approve` without --question shows the whole change before it asks", style="dim")
+    if approval.tool == PLAN_TOOL and always == SWARM:
+        console.print("  `swarm plan ID --edit` changes the plan before it runs", style="dim")
     if approval.rule:
         console.print(Text(f"  {always} allows {approval.rule}", style="dim"), soft_wrap=True)
 

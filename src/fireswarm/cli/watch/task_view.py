@@ -155,7 +155,7 @@ def step_of(task: Task) -> str:
     """Return a task's key in its plan; a task without one was delegated, or asked a question."""
     if task.is_question:
         return "question"
-    return "delegated" if task.plan_key.startswith("call.") else task.plan_key
+    return "delegated" if task.is_call else task.plan_key
 
 
 def _draw_result(seen: Seen) -> None:

@@ -22,7 +22,9 @@ MAX_DIFF_CHARS = 40_000
 APPROVE = "approve"
 """Name of the steps in which a person decides, and prefix of the names under which the answers are stored."""
 
-APPROVAL, REASON = "approval", "reason"
+APPROVAL, REASON, PLAN = "approval", "reason", "plan"
+PLAN_TOOL = "Plan"
+"""Tool of a request for the approval of a plan."""
 """Names of the two questions of an approval: the decision, and an optional reason for the model."""
 
 YES, ALWAYS, NO = "yes", "always", "no"

@@ -155,6 +155,10 @@ class Check(Contract):
         return self
 
 
+CALL_KEY = "call."
+"""Begins the key of a task whose result is the output of a call."""
+
+
 class PlannedTask(Contract):
     """A task to create. ``key`` names it within the plan; ``depends_on`` lists keys of the same plan.
 

@@ -43,7 +43,8 @@ class HeldLease:
     task's document, so the usual commit needs one round trip and no read. ``over`` is True once the lease was settled:
     the document's version then belongs to the next state. ``in_doubt`` is True after a commit of the settlement that
     may have been applied. ``work_id`` is the work that was claimed: a person may edit the task meanwhile.
-    ``cut_off_at`` is the time at which its limits end a turn of one step. ``activity`` is what the turn does.
+    ``cut_off_at`` is the time at which its limits end a turn of one step. ``heard`` counts the messages to the task
+    that its model was told, None for a turn without a model. ``activity`` is what the turn does.
     ``followers`` are called at each renewal with the seconds until the lease expires.
     """
 
@@ -57,6 +58,7 @@ class HeldLease:
     in_doubt: bool = False
     cut_off_at: datetime | None = None
     work_id: str = ""
+    heard: int | None = None
     activity: Activity = field(init=False)
     followers: list[Callable[[float], object]] = field(default_factory=list[Callable[[float], object]], repr=False)
 
@@ -64,6 +66,11 @@ class HeldLease:
         """Note the work that was claimed, and begin without activity."""
         self.activity = Activity(self.claimed_at)
         self.work_id = self.work_id or self.task.work_id
+
+    @property
+    def unheard(self) -> bool:
+        """True if somebody said something to the task that its model was not told."""
+        return self.heard is not None and len(self.task.said) > self.heard
 
     def note_renewal(self, expires_at: datetime, version: Any, seconds: float) -> None:
         """Note a renewal for *seconds*, and tell the followers."""

@@ -76,7 +76,7 @@ class Handoff:
 
     ``result`` is sent to each new task in its envelope, and stays on this task. ``children`` are the earlier children,
     as this turn saw them: new tasks may depend on them, and this task also waits for those at work. With ``plans``, it
-    runs again as soon as a child is given up.
+    runs again as soon as a child is given up, or one of those whose failure is ``unseen`` so far.
     """
 
     tasks: tuple[PlannedTask, ...]
@@ -87,6 +87,7 @@ class Handoff:
     revisions: tuple[Revision, ...] = ()
     children: tuple[Task, ...] = ()
     plans: bool = False
+    unseen: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

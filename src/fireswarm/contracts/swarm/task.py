@@ -26,7 +26,7 @@ from fireswarm.contracts.base import (
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.skills.skill import DEFAULT_MAX_REVISIONS, Check, Question
+from fireswarm.contracts.skills.skill import CALL_KEY, DEFAULT_MAX_REVISIONS, Check, Question
 from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
 from fireswarm.contracts.swarm.constraints import Budget, Constraints
 from fireswarm.contracts.swarm.envelope import Trace
@@ -192,9 +192,10 @@ class Task(Stored):
     for a decision; a retry runs ``redo_steps`` again. ``step_decisions`` apply to the runs up to ``decided_epoch``;
     ``extra_turns`` are additional decisions of the model. ``checkpoint_uri`` is the document of its last run: a
     repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer awaited;
-    with ``wakes_on_failure``, the first one queues the task. ``continues`` is the ended task whose conversation this
-    one goes on with, told the ``feedback``; ``thread_id`` is the first task of that conversation. ``said`` are messages
-    to its model, which hears them before its next call.
+    with ``wakes_on_failure``, the first one queues the task. ``awaits`` are the children whose answers it waits for
+    while others work on; empty if it waits for all. ``continues`` is the ended task whose conversation this one goes
+    on with, told the ``feedback``; ``thread_id`` is the first task of that conversation. ``said`` are messages to its
+    model, which hears them before its next call.
     ``idempotency_key`` is always that of the stored objective and context, which a person may have edited; runs up to
     ``work_epoch`` did other work. ``schema_version`` is the version of the document's form.
     """
@@ -242,6 +243,7 @@ class Task(Stored):
     dependents: tuple[DocumentId, ...] = ()
     children: tuple[DocumentId, ...] = ()
     gave_up: tuple[DocumentId, ...] = ()
+    awaits: tuple[DocumentId, ...] = ()
     wakes_on_failure: bool = False
     continues: DocumentId | None = None
     thread_id: DocumentId | None = None
@@ -273,10 +275,19 @@ class Task(Stored):
         """True for a task that a person or its planner has to continue."""
         return self.status is TaskStatus.BLOCKED and self.status_reason in GIVEN_UP
 
+    def awaits_child(self, task_id: str) -> bool:
+        """Return True if this task, when it waits for children, waits for this one."""
+        return not self.awaits or task_id in self.awaits
+
     @property
     def is_question(self) -> bool:
         """True for a task that only answers a question from another one's conversation."""
-        return self.continues is not None and self.plan_key.startswith("call.")
+        return self.continues is not None and self.is_call
+
+    @property
+    def is_call(self) -> bool:
+        """True for a task whose result is the output of a call: it was delegated or asked, not planned."""
+        return self.plan_key.startswith(CALL_KEY)
 
     @property
     def thread(self) -> str:

@@ -24,9 +24,9 @@ async def ask(run: ToolRun, step: Step) -> CallResult:
     run.asked += 1
     if run.asked > MAX_ASKED:
         raise InvalidInput(f"you have asked {MAX_ASKED} questions, the most of one task: go on with what you know")
-    key = f"call.{run.assignment.phase}.{step.name}"
-    if (answer := run.assignment.children.get(key)) is not None:
-        return CallResult(text=answer, changes=True)
+    key = run.key_of(step.name)
+    if key in run.assignment.children:
+        return CallResult(text=run.result_of(key), changes=True)
     assert run.assignment.colleagues is not None
     colleague = await run.assignment.colleagues.find(to)
     if len(question) > MAX_QUESTION_CHARS:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any, cast
 
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.skills.permissions import PLAN_TOOL
 from fireswarm.contracts.skills.skill import PlannedTask, Question
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import gate
@@ -25,6 +27,10 @@ MAX_NAME_CHARS = 64
 DONE = "done"
 GAVE_UP = {"failed": "cannot be done", "blocked": "is blocked"}
 """States with which a model ends a task that it has not done, in words."""
+
+EDITED = "[A person changed the tasks of this plan before they were made.]"
+
+NOT_APPROVED = "the plan was not approved"
 
 
 async def ask_user(run: ToolRun, step: Step) -> CallResult:
@@ -88,10 +94,9 @@ async def stop_command(run: ToolRun, step: Step) -> CallResult:
 
 async def delegate(run: ToolRun, step: Step) -> CallResult:
     """Plan a task for another role, or return the result if an earlier turn created the task."""
-    key = f"call.{run.assignment.phase}.{step.name}"
-    child = run.assignment.children.get(key)
-    if child is not None:
-        return CallResult(text=child, changes=True)
+    key = run.key_of(step.name)
+    if key in run.assignment.children:
+        return CallResult(text=run.result_of(key), changes=True)
     given = step.input
     try:
         planned = PlannedTask(
@@ -122,36 +127,46 @@ async def finish(run: ToolRun, step: Step) -> CallResult:
             raise InvalidInput(f"status must be {DONE} or {', '.join(GAVE_UP)}, the latter with a reason")
         raise RunFailed("gave_up", run.mind.redact.clean(f"the model says that the task {GAVE_UP[status]}: {reason}"))
     result = step.input.get("result") or {}
-    if fault := await _fault_of(run, step, result):
+    if fault := await _fault_of(run, f"fault:{step.name}", result):
         run.result_faults += 1
         if run.result_faults > MAX_RESULT_FAULTS:
             raise RunFailed("result_invalid", f"the structured result is invalid: {fault}")
         raise InvalidInput(f"the result was rejected: {fault}")
-    if reason := await _refusal_of_plan(run, step, result):
-        raise InvalidInput(f"the plan was not approved: {reason}")
+    answer = str(step.input.get("answer") or "")
+    if (edited := await _review_plan(run, step, result)) is not None:
+        result = {**result, "tasks": edited}
+        answer = f"{answer}\n{EDITED}".strip()
+        if fault := await _fault_of(run, f"edited:{step.name}", result):
+            raise InvalidInput(f"a person wants these tasks: {json.dumps(edited)}. They cannot be created: {fault}")
     redact = run.mind.redact
-    run.finished = (redact.clean(str(step.input.get("answer") or "")), dict(redact.value(result)))
+    run.finished = (redact.clean(answer), dict(redact.value(result)))
     return CallResult(text="finished")
 
 
-async def _refusal_of_plan(run: ToolRun, step: Step, result: Mapping[str, Any]) -> str:
-    """Return why a person refused the plan, or "" for an approved one, or if nobody has to approve it.
+async def _review_plan(run: ToolRun, step: Step, result: Mapping[str, Any]) -> Any:
+    """Return the tasks of the plan if a person changed them, or None.
 
-    Raises NeedsAnswer until a person decides.
+    Raises NeedsAnswer until a person decides, and InvalidInput if the person refused.
     """
     if "denied" in step.begun:
-        return await run.approvals.recall_denial(step)
+        raise InvalidInput(f"{NOT_APPROVED}: {await run.approvals.recall_denial(step)}")
     plan = run.assignment.plan_to_approve(result) if run.assignment.plan_to_approve is not None else ""
     if not plan:
-        return ""
-    tasks = [f"{item.get('key')} ({item.get('assigned_to')})" for item in result.get("tasks") or ()]
-    call = gate.Call("Plan", "", "plan", inputs={"tasks": tasks}, diff=plan)
-    return await run.approvals.ask(step, call, "the objective asks for a review of its plan")
+        return None
+    tasks = result.get("tasks") or ()
+    names = [f"{item.get('key')} ({item.get('assigned_to')})" for item in tasks]
+    call = gate.Call(PLAN_TOOL, "", "plan", inputs={"tasks": names}, diff=plan)
+    reason, edited = await run.approvals.review(step, call, "the objective asks for a review of its plan", tasks)
+    if reason:
+        raise InvalidInput(f"{NOT_APPROVED}: {reason}")
+    return edited
 
 
-async def _fault_of(run: ToolRun, step: Step, result: Any) -> str:
-    """Return the fault of a structured result, or "". A fault is recorded: a resumed run goes on behind it."""
-    known = f"fault:{step.name}"
+async def _fault_of(run: ToolRun, known: str, result: Any) -> str:
+    """Return the fault of a structured result, or "".
+
+    A fault is recorded as *known*: a resumed run goes on behind it.
+    """
     fault = ""
     if not run.recorder.has_begun(known):
         fault = run.fault_of(cast("Mapping[str, Any]", result)) if isinstance(result, dict) else "it must be an object"

@@ -224,6 +224,11 @@ def chain(chain_id: str, limit: int | None = None) -> Query:
     return Query(TASKS, where=(("trace.chain_id", "==", chain_id),), limit=limit)
 
 
+def thread_of(task_id: str) -> Query:
+    """The tasks that go on with the conversation of which a task was the first."""
+    return Query(TASKS, where=(("thread_id", "==", task_id),))
+
+
 def runs_of(chain_id: str) -> Query:
     """All runs of an objective's tasks (listened to)."""
     return Query(RUNS, where=(("chain_id", "==", chain_id),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
@@ -62,6 +62,11 @@ class Board(BoardContext):
     def check_plan(self, planned: Sequence[PlannedTask], children: Sequence[Task] = ()) -> None:
         """Raise GraphInvalid for an invalid plan; *children* are its earlier tasks."""
         graph.validate(planned, self.roles, self.rules.max_graph_tasks, rounds.by_key(children))
+
+    def plan_as_json(self, planned: Sequence[PlannedTask]) -> Sequence[Mapping[str, Any]]:
+        """Return a plan as a person's answer holds it. Raises GraphInvalid for an invalid one."""
+        self.check_plan(planned)
+        return [item.model_dump(mode="json", exclude_defaults=True) for item in planned]
 
     async def get(self, task_id: str) -> Task:
         """Read one task. Raises NotFound for an unknown id."""

@@ -140,7 +140,7 @@ async def _tell_of_end(store: Store, ended: Task) -> Told:
     async for waiting in _read_waiting(store, ended.dependents, told):
         if waiting.task.waiting_on > MAX_WRITTEN:
             told.to_count.append(waiting.task.task_id)
-        elif ended.task_id not in waiting.task.gave_up:
+        elif ended.task_id not in waiting.task.gave_up and waiting.task.awaits_child(ended.task_id):
             told.writes.append(Update(waiting.snapshot.path, fewer(waiting.task, 1), waiting.snapshot.update_time))
     return told
 
@@ -168,8 +168,11 @@ async def count_awaited(board: BoardContext, task_id: str) -> bool:
 async def _count_left(store: Store, task: Task) -> int:
     """Return the number of tasks that *task* still waits for, neither done nor given up.
 
-    Two billed reads for 1,000 tasks.
+    Two billed reads for 1,000 tasks; one for each task if it awaits some of its children only.
     """
+    if task.awaits:
+        read = await store.get_many([task_path(child) for child in task.awaits if child not in task.gave_up])
+        return sum((child.data or {}).get("status") != TaskStatus.DONE for child in read)
     registered = await store.count(queries.awaited_by(task.task_id))
     done = await store.count(queries.awaited_by(task.task_id, status=TaskStatus.DONE.value))
     deleted = max(0, len(awaited_ids(task)) - registered)  # a sweep decides what becomes of the task
@@ -184,7 +187,7 @@ async def _count_left(store: Store, task: Task) -> int:
 def awaited_ids(task: Task) -> list[str]:
     """Return the ids of the tasks for which a blocked task waits or waited."""
     if task.status_reason is StatusReason.DELEGATING:
-        return [*task.children]
+        return [*(task.awaits or task.children)]
     return [*task.depends_on, *([task.duplicate_of] if task.duplicate_of else [])]
 
 
@@ -273,7 +276,7 @@ async def tell_of_retry(store: Store, task: Task) -> list[Write]:
         fields = {"summary": f"waits for {count_noun(waiting.task.waiting_on, 'task')}", "updated_at": SERVER_TIME}
         writes.append(Update(waiting.snapshot.path, fields, waiting.snapshot.update_time))
     for waiting in parents:
-        again = waiting.children & set(waiting.task.gave_up)
+        again = {each for each in waiting.children & set(waiting.task.gave_up) if waiting.task.awaits_child(each)}
         count = waiting.task.waiting_on
         if count <= MAX_WRITTEN:
             count += len(again)
@@ -325,14 +328,15 @@ async def _read_waiting(store: Store, ids: Iterable[str], told: Told) -> AsyncIt
 def _after_failure(waiting: WaitingTask, text: str, ended: set[str]) -> dict[str, Any]:
     """Return a parent's fields after children were given up, by its policy; tasks in *ended* never run again."""
     task = waiting.task
+    awaited = {each for each in waiting.children if task.awaits_child(each)}
     match task.on_child_failure:
         case ChildFailure.WAIT:
-            counted = waiting.children & ended
+            counted = awaited & ended
         case ChildFailure.REPLAN if task.wakes_on_failure and waiting.children - set(task.gave_up):
             gave_up = [*task.gave_up, *sorted(waiting.children - set(task.gave_up))]
             return queued_fields(task, f"{text}: its planner decides") | {"waiting_on": 0, "gave_up": gave_up}
         case ChildFailure.REPLAN:
-            counted = waiting.children
+            counted = awaited
         case ChildFailure.FAIL:
             summary = truncate(f"{text}. Retry runs this task with the available results", MAX_STORED_SUMMARY_CHARS)
             return unleased_fields(task, TaskStatus.BLOCKED, StatusReason.ESCALATED, summary)

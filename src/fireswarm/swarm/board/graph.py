@@ -39,7 +39,7 @@ def validate(
 def _check_task(
     task: PlannedTask, by_key: Mapping[str, PlannedTask], roles: Collection[str], known: Mapping[str, Task]
 ) -> None:
-    """Raise GraphInvalid for an unknown role, and for a dependency that cannot be met."""
+    """Raise GraphInvalid for an unknown role, and for a dependency that does not exist."""
     if task.assigned_to not in roles:
         raise GraphInvalid(
             f"task {task.key!r} is assigned to {task.assigned_to!r}, which is not a role of this swarm "
@@ -48,13 +48,6 @@ def _check_task(
     missing = [key for key in task.depends_on if key not in by_key and key not in known]
     if missing:
         raise GraphInvalid(f"task {task.key!r} depends on {', '.join(missing)}, which the plan does not have")
-    lost = [
-        key
-        for key in task.depends_on
-        if key in known and (known[key].given_up or known[key].status is TaskStatus.CANCELED)
-    ]
-    if lost:
-        raise GraphInvalid(f"task {task.key!r} depends on {', '.join(lost)}, which failed: retry it, or plan anew")
     if len(set(task.depends_on)) < len(task.depends_on):
         raise GraphInvalid(f"task {task.key!r} names a dependency twice")
 

@@ -126,10 +126,19 @@ def link(births: Sequence[Task], joins: Sequence[Join]) -> list[Write]:
     return linked
 
 
-def waiting_count(births: Sequence[Task], children: Sequence[Task]) -> int:
-    """Return ``waiting_on`` of a planner: exact for new tasks only, otherwise an upper bound that is counted."""
-    at_work = find_awaited(children)
-    return max(MAX_WRITTEN + 1, len(births) + len(at_work)) if at_work else len(births)
+def wait_fields(task: Task, births: Sequence[Task], handoff: Handoff) -> dict[str, Any]:
+    """Return what a task waits for: the answers to its calls, or all its children.
+
+    ``waiting_on`` is exact for new tasks only, otherwise an upper bound that is counted.
+    """
+    at_work = find_awaited(handoff.children)
+    calls = [birth.task_id for birth in births if birth.is_call]
+    awaits = calls if at_work and len(calls) == len(births) else []
+    if not (births or handoff.plans):
+        awaits = [*task.awaits]  # woken by something else: it goes on waiting for the answers
+    counted = at_work and not (births and awaits)
+    waiting_on = max(MAX_WRITTEN + 1, len(births) + len(at_work)) if counted else len(births)
+    return {"waiting_on": waiting_on} | ({"awaits": awaits} if awaits or task.awaits else {})
 
 
 def find_awaited(children: Sequence[Task]) -> list[Task]:
@@ -164,7 +173,7 @@ async def check_children(board: BoardContext, task_id: str) -> bool:
         children = [parse_task_snapshot(item) for item in read if item.data is not None]
         lost = [child for child in children if child.given_up and child.task_id not in task.gave_up]
         wakes = lost and task.wakes_on_failure and task.on_child_failure is ChildFailure.REPLAN
-        if find_awaited(children) and not wakes:
+        if find_awaited([child for child in children if task.awaits_child(child.task_id)]) and not wakes:
             return False
         summary = "all its tasks ended, waits for an agent"
         if lost:

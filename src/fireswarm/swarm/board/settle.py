@@ -46,16 +46,15 @@ class Transition:
 async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: Sequence[Write] = ()) -> Transition:
     """Commit *outcome* together with the writes *also* (run, envelopes, memory).
 
-    Raises LeaseLost for a stale epoch, WorkEdited if the task asks for other work by now, and StoreUnavailable after
-    repeated conflicts. In these cases nothing is written.
+    Raises LeaseLost for a stale epoch, WorkEdited if the task asks for other work by now or its model was not told all
+    that was said to it, and StoreUnavailable after repeated conflicts. In these cases nothing is written.
     After another StoreError the same call may be sent again: a commit that was applied all the same is recognized.
     """
     existed = False
     for _ in range(board.rules.settle_attempts):
         if held.over:
             raise held.lost()
-        if held.task.work_id != held.work_id and not isinstance(outcome, Released):
-            raise WorkEdited(f"the objective or context of task {held.task.task_id} was edited during its turn")
+        _check_work(held, outcome)
         transition, writes = await _prepare(board, held, outcome)
         writes += also
         try:
@@ -85,6 +84,14 @@ async def settle(board: BoardContext, held: HeldLease, outcome: Outcome, also: S
         f"task {held.task.task_id}: too many write conflicts while settling; "
         "the lease will expire and the task will be retried"
     )
+
+
+def _check_work(held: HeldLease, outcome: Outcome) -> None:
+    """Raise WorkEdited if the turn did other work than the task asks for by now."""
+    if held.task.work_id != held.work_id and not isinstance(outcome, Released):
+        raise WorkEdited(f"the objective or context of task {held.task.task_id} was edited during its turn")
+    if held.unheard and (isinstance(outcome, Done) or (isinstance(outcome, Handoff) and outcome.plans)):
+        raise WorkEdited(f"task {held.task.task_id} was told something at the end of its turn")
 
 
 async def _prepare(board: BoardContext, held: HeldLease, outcome: Outcome) -> tuple[Transition, list[Write]]:
@@ -183,13 +190,13 @@ def _hand_off(board: BoardContext, held: HeldLease, handoff: Handoff) -> Transit
         ended = _end(task, handoff.result)
         return Transition(ended.fields | {"children": [*task.children, *ids]}, tuple(births))
     linked = tuple(child.model_copy(update={"dependents": (*child.dependents, task.task_id)}) for child in births)
-    count = rounds.waiting_count(births, handoff.children)
     summary = handoff.result.summary or f"waits for {count_noun(len(ids), 'task')} it created"
     fields = waiting_fields(task, StatusReason.DELEGATING, summary, board.clock.now())
-    fields |= {"children": [*task.children, *ids], "waiting_on": count, "turn": task.turn + 1}
+    fields |= {"children": [*task.children, *ids], "turn": task.turn + 1}
+    fields |= rounds.wait_fields(task, births, handoff)
     fields |= {"wakes_on_failure": handoff.plans} if handoff.plans or task.wakes_on_failure else {}
     if handoff.children:
-        own = {*task.children}  # not those of the tasks whose conversation it goes on with
+        own = {*task.children} - handoff.unseen  # and not those of the tasks whose conversation it goes on with
         fields["gave_up"] = [each for each in rounds.no_longer_awaited(handoff.children) if each in own]
     fields |= _so_far(handoff.result)
     return Transition(fields, linked)

@@ -178,9 +178,9 @@ class Mailbox:
         raise Conflict(f"the envelope of task {task.task_id} keeps changing: it could not be opened")
 
     async def payload_of(self, task: Task) -> Envelope | None:
-        """Return the envelope of the message that created *task*; None if it is unreadable or of another session."""
+        """Return the envelope with which *task* was created; None if it is gone, unreadable or of another session."""
         try:
-            message = parse_message(await self.store.get(message_path(task.message_id)))
+            message = parse_message(await self.store.get(message_path(task.message_id or task.task_id)))
         except (NotFound, InvalidInput):
             return None
         return message.payload if message.session_hash == task.session_hash else None

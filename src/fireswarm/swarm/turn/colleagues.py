@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.contracts.skills.skill import CALL_KEY, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
-from fireswarm.contracts.swarm.task import Task
+from fireswarm.contracts.swarm.task import StatusReason, Task
 from fireswarm.errors import InvalidInput, NotFound, PolicyRefused, TerminalTask
 from fireswarm.mind.assignment import Colleague
 from fireswarm.mind.handlers.colleagues import ASKS
@@ -17,6 +17,8 @@ from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.turn.state import Turn
 
 PARENT = "parent"
+
+WAITS_FOR_PERSON = (StatusReason.INPUT_REQUIRED, StatusReason.APPROVAL_REQUIRED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class TurnColleagues:
             self.turn.swarm.mailbox.policy.check_route(self.turn.task.assigned_to, role)
         except PolicyRefused as error:
             raise InvalidInput(str(error)) from error
+        if task is not None and task.status_reason in WAITS_FOR_PERSON:
+            raise InvalidInput(f"task {name} waits for a person's answer and cannot answer now; tell it what helps it")
         if task is not None and not task.epoch:
             raise InvalidInput(f"task {name} has not begun: it knows nothing yet; tell it what it should know")
         return Colleague(role, task.task_id if task is not None else "")
@@ -95,7 +99,7 @@ async def with_questions(turn: Turn, planned: Sequence[PlannedTask]) -> tuple[li
     questions: list[Revision] = []
     for item in planned:
         asked = item.context.get(ASKS)
-        if not isinstance(asked, str) or not item.key.startswith("call."):
+        if not isinstance(asked, str) or not item.key.startswith(CALL_KEY):
             tasks.append(item)
             continue
         task = await turn.swarm.board.get(asked)

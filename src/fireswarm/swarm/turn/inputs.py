@@ -32,6 +32,8 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         raise InvalidInput(f"continues names task {task.continues}, which this session does not have")
     dependencies, children = await _relatives(turn, [child for item in (*earlier, task) for child in item.children])
     envelope = await _open_envelope(turn)
+    if earlier:
+        envelope = await swarm.mailbox.payload_of(earlier[0])  # the conversation began with it
     turn.relatives = Relatives(dependencies, children, envelope, earlier)
     artifacts: list[Artifact] = list(envelope.artifacts) if envelope else []
     signals: list[Signal] = list(envelope.signals) if envelope else []

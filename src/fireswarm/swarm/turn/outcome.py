@@ -58,7 +58,12 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
         case SkillState.DELEGATING:
             children = tuple(turn.relatives.children)
             return Handoff(
-                result.tasks, result=task_result, revisions=tuple(turn.revisions), children=children, plans=turn.plans
+                result.tasks,
+                result=task_result,
+                revisions=tuple(turn.revisions),
+                children=children,
+                plans=turn.plans,
+                unseen=turn.unseen,
             )
         case SkillState.INPUT_REQUIRED:
             if not result.questions:

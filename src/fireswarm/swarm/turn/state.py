@@ -19,6 +19,9 @@ from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.conversation import NoConversation, TaskConversation
 
+PLANNED = "planned"
+"""Journal step that marks a plan as handed out. The turns after it are a new phase with separate steps."""
+
 
 class TurnEnd(NamedTuple):
     """A turn's outcome, and the writes that are committed with it."""
@@ -42,7 +45,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Relatives:
-    """What hands inputs to a task: the tasks that it depends on, its children, and its envelope.
+    """What hands inputs to a task: the tasks that it depends on, its children, and the envelope of its conversation.
 
     ``earlier`` are the tasks whose conversation it goes on with, the oldest first; their children are its own too.
     """
@@ -59,7 +62,7 @@ class Turn:
 
     The first two steps of ``run_turn`` set ``request``, ``relatives`` and ``engine``. ``origins`` maps local
     copies of artifacts to their original URIs. ``plans`` is True if the result is a round of a plan, ``revisions`` are
-    the finished tasks that it sends back.
+    the finished tasks that it sends back, ``unseen`` the children whose failure its model has not been told.
     """
 
     lease: HeldLease
@@ -72,9 +75,16 @@ class Turn:
     relatives: Relatives = Relatives()
     plans: bool = False
     revisions: Sequence[Revision] = ()
+    unseen: frozenset[str] = frozenset()
     conversation: TaskConversation | NoConversation = field(default_factory=NoConversation)
     origins: dict[str, str] = field(default_factory=dict)
     writes: list[Write] = field(default_factory=list)
+
+    @property
+    def used_rounds(self) -> int:
+        """How often the role has changed its plan so far; a round in which it only waited does not count."""
+        plans = [kept or {} for step, kept in self.journal.known.finished.items() if step.startswith(f"{PLANNED}:")]
+        return sum((kept.get("result") or {}).get("changes", True) for kept in plans)
 
     def end(self, outcome: Outcome, *, discard: bool = False) -> TurnEnd:
         """Close the run and return the end of the turn; with *discard*, without the gathered writes."""

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio.to_thread
 
 from fireswarm.capabilities.workspace.place import Workspace
-from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 from fireswarm.mind.assignment import Steering
-from fireswarm.runs.steps import KnownSteps, step_name
-from fireswarm.storage.documents.paths import message_path
+from fireswarm.runs.sinks.documents import Journal
+from fireswarm.runs.steps import step_name
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.state import Turn
 
 MAX_EARLIER = 50
 """Maximum number of tasks of one conversation."""
+
+_TELLING = ("message:", "steering:")
+"""Names of the steps that tell the model something."""
 
 
 async def earlier_tasks(parts: SwarmParts, task: Task) -> Sequence[Task]:
@@ -47,20 +52,26 @@ class Hearing:
     Each message is told once, also after a crash.
     """
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, told: Sequence[str]) -> None:
         self._lease = turn.lease
-        told = list(_delivered_messages(turn.journal.known))
         task, earlier = turn.task, turn.relatives.earlier
         self._told = {said for said in task.said if any(said in text for text in told)}
+        self._lease.heard = len(task.said)
         feedback = "" if any(task.feedback in text for text in told) else task.feedback
         replies = bool(earlier) and earlier[-1].status is TaskStatus.DONE
         self._reply = feedback if replies else ""
         self.steering = Steering(text="" if replies else feedback, typed=self._take_said)
 
+    @classmethod
+    async def open(cls, turn: Turn) -> Hearing:
+        """Return what the model of a turn is still to be told."""
+        return cls(turn, await _delivered_messages(turn.journal))
+
     def _take_said(self) -> str:
         """Return what was said since the last call; the lease's task is read again when something is said."""
         new = [said for said in self._lease.task.said if said not in self._told]
         self._told.update(new)
+        self._lease.heard = len(self._lease.task.said)
         return "\n".join(new)
 
     async def reply(self, answer: str) -> str | None:
@@ -69,35 +80,53 @@ class Hearing:
         return "\n".join(text for text in (feedback, self.steering.take(), self._take_said()) if text) or None
 
 
-def _delivered_messages(known: KnownSteps) -> Iterator[str]:
-    """Yield the messages that earlier starts and rounds of the run have delivered."""
-    for step, kept in known.finished.items():
-        if step_name(step).partition("/")[2].startswith(("message:", "steering:")):
-            result = (kept or {}).get("result")
-            yield str(result.get("text") if isinstance(result, dict) else "")
+async def _delivered_messages(journal: Journal) -> list[str]:
+    """Return the messages that earlier starts and rounds of the run have delivered."""
+    steps = [step for step in journal.known.finished if step_name(step).partition("/")[2].startswith(_TELLING)]
+    results = [await journal.load_result(journal.known.finished[step]) for step in steps]
+    return [str(result.get("text") if isinstance(result, dict) else "") for result in results]
 
 
-async def restore_outputs(turn: Turn, earlier: Sequence[Task], folder: Path) -> None:
-    """Store the outputs of the conversation's last task in its output folder, as far as they are missing there."""
-    result = earlier[-1].result if earlier else None
-    for artifact in result.artifacts if result is not None else ():
-        start = f"{turn.task.session_hash}/{earlier[-1].task_id}/{OUTPUT_FOLDER}"
-        if not artifact.uri or not turn.swarm.blobs.holds(artifact.uri, start):
-            continue
-        try:
-            place = Workspace(folder)
-            target = place.locate(artifact.name, new=True)
-            if not target.exists():
-                content = await turn.swarm.blobs.get(artifact.uri)
-                await anyio.to_thread.run_sync(place.write, target, content)
-        except FireswarmError as error:
-            turn.journal.note("outputs_left_out", text=f"{artifact.name}: {error}")
+async def restore_outputs(turn: Turn, folder: Path) -> None:
+    """Put the outputs of the conversation's last task into its output folder, as the model left them.
+
+    Done once for each task, and again in an empty folder: the task may have moved to another machine.
+    """
+    earlier, step = turn.relatives.earlier, ("restored", turn.task.task_id)
+    if not earlier:
+        return
+    begun = turn.journal.steps.has_begun(*step)
+    if begun and await anyio.to_thread.run_sync(os.listdir, folder):
+        return
+
+    async def restore() -> None:
+        await anyio.to_thread.run_sync(_empty, folder)
+        result = earlier[-1].result
+        for artifact in result.artifacts if result is not None else ():
+            await _restore(turn, artifact, earlier[-1], Workspace(folder))
+
+    if begun:
+        await restore()
+    await turn.journal.steps.step(*step, restore, idempotent=True)
 
 
-async def original_notes(turn: Turn) -> str:
-    """Return the notes of the conversation's first envelope; "" if it is gone."""
-    earlier = turn.relatives.earlier
-    first = earlier[0].task_id if earlier else turn.task.task_id
-    snapshot = await turn.swarm.store.get(message_path(first))
-    payload = (snapshot.data or {}).get("payload")
-    return str(payload.get("notes") or "") if isinstance(payload, dict) else ""
+async def _restore(turn: Turn, artifact: Artifact, task: Task, place: Workspace) -> None:
+    """Store a file of an ended task in the output folder. One that cannot be stored is noted in the journal."""
+    if not artifact.uri or not turn.swarm.blobs.holds(
+        artifact.uri, f"{task.session_hash}/{task.task_id}/{OUTPUT_FOLDER}"
+    ):
+        return
+    try:
+        content = await turn.swarm.blobs.get(artifact.uri)
+        await anyio.to_thread.run_sync(place.write, place.locate(artifact.name, new=True), content)
+    except FireswarmError as error:
+        turn.journal.note("outputs_left_out", text=f"{artifact.name}: {error}")
+
+
+def _empty(folder: Path) -> None:
+    """Delete what a canceled task of the conversation left."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()

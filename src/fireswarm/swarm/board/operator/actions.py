@@ -193,7 +193,11 @@ async def retry(
 async def retry_with_note(board: BoardContext, child: Task, note: str) -> Task:
     """Queue a failed child again as its planner asks; its model is told the *note*. Raises as ``retry`` does."""
     told = f"{note}\n[message {child.task_id[:SHORT_ID_CHARS]}.{child.epoch}]"  # told once: also words said before
-    await change_task(board.store, board.rules, child.task_id, lambda _: {"feedback": told}, also=_nothing_else)
+
+    def fields(task: Task) -> dict[str, Any]:
+        return {"said": [*(text for text in task.said if text != told), told]}
+
+    await change_task(board.store, board.rules, child.task_id, fields, also=_nothing_else)
     return await retry(board, child.task_id, turns=RETRIED_TURNS)
 
 

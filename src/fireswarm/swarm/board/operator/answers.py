@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fireswarm.contracts import inputs
-from fireswarm.contracts.skills.permissions import APPROVE, REASON
+from fireswarm.contracts.skills.permissions import ALWAYS, APPROVE
 from fireswarm.contracts.skills.skill import QUESTION_ID, Question
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, StaleAnswer
 from fireswarm.storage.documents.build import plain
+
+NOTHING: Mapping[str, Any] = {}
 
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
@@ -90,14 +92,26 @@ def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
     for question in task.questions:
         if question.step and question.name in answers:
             answered.setdefault(question.step, {})[question.name] = answers[question.name]
-    approvals = {question.name for question in task.questions if question.approval is not None or _is_reason(question)}
+    approvals = {
+        item.name for item in task.questions if item.approval is not None or item.step.startswith(f"{APPROVE}/")
+    }
     kept = {name: value for name, value in answers.items() if name not in approvals}
     return {"answers": kept} | ({"answered": answered} if answered != task.answered else {})
 
 
-def _is_reason(question: Question) -> bool:
-    """Return True for the reason of an approval: it goes only to the approved step, not to later questions."""
-    return question.name == REASON and question.step.startswith(f"{APPROVE}/")
+def with_approval(
+    task: Task, key: str, word: str, *, always: bool = False, also: Mapping[str, Any] = NOTHING
+) -> dict[str, Any]:
+    """Return the answers, by question id, that decide on the request *key*, or the first one, with *word*.
+
+    *also* are answers to the other questions about it, by name: a ``reason``, or another ``plan``. Raises StaleAnswer
+    or InvalidInput for a request or question that is not open.
+    """
+    asked = task.approval(key)
+    others = {item.name: item.key for item in task.questions if item.step == asked.step and item is not asked}
+    if unknown := [name for name in also if name not in others]:
+        raise InvalidInput(f"task {task.task_id} takes no {', '.join(unknown)} with this approval")
+    return {asked.key: ALWAYS if always else word, **{others[name]: value for name, value in also.items()}}
 
 
 def _fault(question: Question, answers: Mapping[str, Any]) -> str:

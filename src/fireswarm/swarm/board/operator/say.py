@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, SHORT_ID_CHARS, truncate
-from fireswarm.contracts.ports import Create, Write
+from fireswarm.contracts.ports import SERVER_TIME, Create, Update, Write
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
 from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskStatus
-from fireswarm.errors import Conflict, InvalidInput, TerminalTask
+from fireswarm.errors import Conflict, InvalidInput, StoreUnavailable, TerminalTask
+from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path, task_path
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.operator.actions import change_task, load
 from fireswarm.swarm.board.rounds import follow_up
 from fireswarm.swarm.board.rules import BoardContext
@@ -58,21 +61,41 @@ async def say(board: BoardContext, task_id: str, text: str, sender: str = "opera
 async def go_on(board: BoardContext, task_id: str, text: str, fresh_key: str = "") -> Submitted:
     """Go on with an ended objective: a new task has its conversation, files and memory, and is told *text*.
 
-    The same *fresh_key* makes one task only. Raises InvalidInput for a task that has not ended, or is part of a plan.
+    A conversation that goes on already hears it there. The same *fresh_key* is said once. Raises InvalidInput for a
+    task that has not ended, or is part of a plan.
     """
     said = _check_text(text)
-    task, _ = await load(board.store, task_id)
-    if task.status is not TaskStatus.DONE:
-        raise InvalidInput(f"task {task_id} is {task.status.value}: only a task that is done has a follow-up")
-    if task.parent_task_id is not None:
-        raise InvalidInput(f"task {task_id} is part of a plan: say it to its objective, {task.trace.chain_id}")
     salt = f"{task_id}/said/{fresh_key or uuid.uuid4().hex}"
-    following = follow_up(task, f"The operator says: {said}", salt, board.clock.now(), created_by=task.created_by)
-    try:
-        await board.store.commit([Create(task_path(following.task_id), document(following))])
-    except Conflict:
-        return Submitted((await load(board.store, following.task_id))[0], created=False)
-    return Submitted(following, created=True)
+    for _ in range(board.rules.settle_attempts):
+        task, version = await load(board.store, task_id)
+        if task.status is not TaskStatus.DONE:
+            raise InvalidInput(f"task {task_id} is {task.status.value}: only a task that is done has a follow-up")
+        if task.parent_task_id is not None:
+            raise InvalidInput(f"task {task_id} is part of a plan: say it to its objective, {task.trace.chain_id}")
+        last, version = await _last_of_thread(board, task, version)
+        following = follow_up(last, f"The operator says: {said}", salt, board.clock.now(), created_by=last.created_by)
+        stored = await board.store.get(task_path(following.task_id))
+        if stored.data is not None:
+            return Submitted(parse_task_snapshot(stored), created=False)
+        if not last.status.terminal:
+            message_id = str(uuid.uuid5(uuid.NAMESPACE_OID, salt))
+            return Submitted(await say(board, last.task_id, text, message_id=message_id), created=False)
+        unchanged = Update(task_path(last.task_id), {"updated_at": SERVER_TIME}, version)
+        with contextlib.suppress(Conflict):
+            await board.store.commit([Create(task_path(following.task_id), document(following)), unchanged])
+            return Submitted(following, created=True)
+    raise StoreUnavailable(f"the conversation of task {task_id} keeps changing: nothing was said, say it again")
+
+
+async def _last_of_thread(board: BoardContext, first: Task, version: Any) -> tuple[Task, Any]:
+    """Return the newest task of a conversation that was not canceled, and its version."""
+    tasks = {first.task_id: (first, version)}
+    for snapshot in await board.store.query(queries.thread_of(first.thread)):
+        with contextlib.suppress(InvalidInput):
+            task = parse_task_snapshot(snapshot)
+            if task.session_hash == first.session_hash and task.status is not TaskStatus.CANCELED:
+                tasks[task.task_id] = (task, snapshot.update_time)
+    return max(tasks.values(), key=lambda each: (each[0].created_at, each[0].task_id))
 
 
 def _check_text(text: str) -> str:

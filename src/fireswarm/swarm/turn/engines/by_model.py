@@ -23,6 +23,7 @@ from fireswarm.contracts.swarm.task import NO_DEADLINE, Task
 from fireswarm.errors import DecisionInvalid, SkillFailed, ThoughtFailed
 from fireswarm.llm.step_names import answer_steps
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
+from fireswarm.mind.handlers.checks import CHECKS_FAILED, check_steps, last_try_step
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
@@ -46,12 +47,8 @@ from fireswarm.swarm.turn.given.for_model import inputs_of
 from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
-from fireswarm.swarm.turn.state import Turn
+from fireswarm.swarm.turn.state import PLANNED, Turn
 from fireswarm.swarm.turn.thread import Hearing, restore_outputs
-
-PLANNED = "planned"
-"""Journal step that marks a plan as handed out. The turns after it are a new phase with separate steps."""
-
 
 HAND_OVER = (
     "Finish with a task in result.tasks that names the skill and has its inputs in context, or ask for missing "
@@ -62,6 +59,10 @@ HAND_OVER = (
 
 async def _nothing() -> dict[str, Any]:
     return {}
+
+
+async def _round(read: RoleResult) -> dict[str, Any]:
+    return {"changes": read.changes_plan}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,8 @@ class ModelEngine:
         turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
         cwd, outputs = _folders(turn, mind)
-        await restore_outputs(turn, turn.relatives.earlier, outputs)
-        hearing = Hearing(turn)
+        await restore_outputs(turn, outputs)
+        hearing = await Hearing.open(turn)
         grant = grant_for(turn, cwd)
         inputs = await inputs_of(turn, phase)
         given = inputs.files.given
@@ -126,13 +127,16 @@ class ModelEngine:
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.failed:
-            raise _with_redo_steps(conclusion, phase)
+            if conclusion.reason == CHECKS_FAILED:
+                step = f"{phase}/{last_try_step(conclusion.turns)}"
+                await turn.journal.steps.step(step, None, _nothing, idempotent=True, last=True)
+            raise _with_redo_steps(conclusion, phase, task)
         return await _conclude(turn, conclusion, phase, outputs, inputs.files)
 
 
 async def _conclude(turn: Turn, conclusion: Conclusion, phase: int, outputs: Path, given: InputFiles) -> SkillResult:
     """Publish the outputs, carry out what the model wants to change in its plan, and return its result."""
-    own = replace(conclusion, outputs=tuple(_with_own_uris(turn, output) for output in conclusion.outputs))
+    own = replace(conclusion, outputs=tuple(_own_output(turn, output, outputs) for output in conclusion.outputs))
     result = _result(own, await publish_folder(turn, outputs), _carried_over(turn), given)
     if conclusion.status is ConclusionStatus.DELEGATING:
         tasks, turn.revisions = await with_questions(turn, result.tasks)
@@ -143,15 +147,20 @@ async def _conclude(turn: Turn, conclusion: Conclusion, phase: int, outputs: Pat
         read = RoleResult.model_validate(conclusion.result)
         await carry_out(turn, read, phase)
         turn.plans, turn.revisions = True, revisions_of(turn, read)
-        await turn.journal.steps.step(PLANNED, phase, _nothing, idempotent=True, last=True)
+        await turn.journal.steps.step(PLANNED, phase, partial(_round, read), idempotent=True, last=True)
     return result
 
 
-def _with_redo_steps(conclusion: Conclusion, phase: int) -> Exception:
-    """Return the error of a failed run. After an invalid decision, or one to give up, a retry requests it again."""
+def _with_redo_steps(conclusion: Conclusion, phase: int, task: Task) -> Exception:
+    """Return the error of a failed run. A retry repeats an invalid decision, one to give up, and checks that failed."""
     error = conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
-    if isinstance(error, (DecisionInvalid, ThoughtFailed)) and conclusion.reason in ("gave_up", DecisionInvalid.code):
-        error.redo_steps = tuple(f"{phase}/{step}" for step in answer_steps(conclusion.turns))
+    if isinstance(error, (DecisionInvalid, ThoughtFailed)):
+        steps: Sequence[str] = ()
+        if conclusion.reason in ("gave_up", DecisionInvalid.code):
+            steps = answer_steps(conclusion.turns)
+        elif conclusion.reason == CHECKS_FAILED:
+            steps = check_steps(conclusion.turns, len(task.checks))
+        error.redo_steps = tuple(f"{phase}/{step}" for step in steps)
     return error
 
 
@@ -198,18 +207,20 @@ def _carried_over(turn: Turn) -> list[Artifact]:
     return [artifact for artifact in earlier if artifact.uri and turn.swarm.blobs.holds(artifact.uri, folder)]
 
 
-def _with_own_uris(turn: Turn, output: SkillResult) -> SkillResult:
-    """Return a result with the addresses under which this task stores files that an earlier one stored."""
+def _own_output(turn: Turn, output: SkillResult, folder: Path) -> SkillResult:
+    """Return a result with the addresses under which this task stores files that an earlier one stored.
+
+    Files that were deleted meanwhile are left out; only the first start of a task knows that its *folder* is complete.
+    """
     new = f"/{turn.task.task_id}/{OUTPUT_FOLDER}/"
     old = [f"/{task.task_id}/{OUTPUT_FOLDER}/" for task in turn.relatives.earlier]
-    if not old or not output.artifacts:
-        return output
     artifacts: list[Artifact] = []
     for artifact in output.artifacts:
         uri = artifact.uri
-        for folder in old:
-            uri = uri.replace(folder, new) if uri else uri
-        artifacts.append(artifact.model_copy(update={"uri": uri}))
+        for former in old:
+            uri = uri.replace(former, new) if uri else uri
+        if turn.lease.epoch > 1 or not uri or new not in uri or (folder / artifact.name).exists():
+            artifacts.append(artifact.model_copy(update={"uri": uri}))
     return output.model_copy(update={"artifacts": tuple(artifacts)})
 
 

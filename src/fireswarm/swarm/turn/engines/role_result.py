@@ -11,12 +11,13 @@ from pydantic import Field, ValidationError
 
 from fireswarm.capabilities import grants
 from fireswarm.contracts.base import Contract, explain_validation
+from fireswarm.contracts.inputs import check_schema
 from fireswarm.contracts.skills.artifact import Confidence, Signal
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES
 from fireswarm.contracts.skills.skill import Fact, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
 from fireswarm.contracts.swarm.task import Task, TaskStatus
-from fireswarm.errors import Conflict, InvalidInput, PolicyRefused, TerminalTask
+from fireswarm.errors import ConfigError, Conflict, InvalidInput, PolicyRefused, TerminalTask
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.rounds import find_awaited
@@ -68,7 +69,12 @@ class RoleResult(Contract):
     @property
     def goes_on(self) -> bool:
         """True if the plan goes on: the role runs again later."""
-        return bool(self.tasks or self.revise or self.retry or self.wait or self.cancel)
+        return self.changes_plan or self.wait
+
+    @property
+    def changes_plan(self) -> bool:
+        """True for a round of the plan; to wait for the tasks at work is none."""
+        return bool(self.tasks or self.revise or self.retry or self.cancel)
 
 
 RESULT_SCHEMA = RoleResult.model_json_schema()
@@ -86,7 +92,7 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
         return f"deliver names {', '.join(unknown)}, which are no input files: list_files with path inputs names them"
     try:
         _check_changes(read, turn, phase)
-        _check_canceled(read, turn)
+        _check_needed(read, turn)
         _check_tasks(read.tasks, turn, phase)
     except InvalidInput as error:
         return str(error)
@@ -95,18 +101,19 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
 
 def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
     """Raise InvalidInput for changes of earlier tasks that are not possible."""
-    if turn.journal.steps.has_begun(_acceptance_step(phase)):
+    if turn.journal.steps.has_begun(*_acceptance(phase, read)):
         return  # an earlier start of this turn has begun to carry them out
     children = planned_children(turn)
-    rounds = turn.swarm.settings.worker.plan_rounds
+    rounds, used = turn.swarm.settings.worker.plan_rounds, turn.used_rounds
     named = (*(item.key for item in (*read.revise, *read.retry)), *read.cancel)
     if unknown := [key for key in named if key not in children]:
         raise InvalidInput(f"your plan has no task {', '.join(unknown)}; it has: {', '.join(children) or 'none'}")
-    if phase >= rounds and read.goes_on and not read.wait:
-        raise InvalidInput(f"your plan has had {phase} rounds, and {rounds} are allowed: finish with what there is")
+    if used >= rounds and read.changes_plan:
+        raise InvalidInput(f"your plan has had {used} rounds, and {rounds} are allowed: finish with what there is")
     for item in read.revise:
         if (status := children[item.key].status) is not TaskStatus.DONE:
             raise InvalidInput(f"task {item.key} is {status.value}: only a task that is done can be sent back")
+        _check_not_at_work(children, item.key)
     for item in read.retry:
         if children[item.key].uncertain_step:
             raise InvalidInput(f"task {item.key} waits for a person's decision about a step that may have taken effect")
@@ -116,11 +123,27 @@ def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
         raise InvalidInput("no task of your plan is at work: change the plan, or finish")
 
 
-def _check_canceled(read: RoleResult, turn: Turn) -> None:
-    """Raise InvalidInput for new tasks that depend on a task which the same result cancels."""
-    gone = _with_dependents(read.cancel, planned_children(turn).values())
-    if behind := [task.key for task in read.tasks if {*task.depends_on} & {*gone}]:
-        raise InvalidInput(f"{', '.join(behind)} would depend on a task that you cancel")
+def _check_not_at_work(children: Mapping[str, Task], key: str) -> None:
+    """Raise InvalidInput for a task whose conversation another one goes on with now: they have one output folder."""
+    thread = children[key].thread
+    for other, child in children.items():
+        if child.thread == thread and child.status not in (TaskStatus.DONE, TaskStatus.CANCELED):
+            raise InvalidInput(f"task {key} is being revised as {other}: wait for that, retry it, or cancel it first")
+
+
+def _check_needed(read: RoleResult, turn: Turn) -> None:
+    """Raise InvalidInput for new tasks that depend on a task which failed, or which the same result cancels."""
+    children = planned_children(turn)
+    gone = {*_with_dependents(read.cancel, children.values())}
+    again = {item.key for item in read.retry}
+    lost = {key for key, child in children.items() if child.given_up or child.status is TaskStatus.CANCELED} - again
+    for task in read.tasks:
+        if behind := sorted({*task.depends_on} & gone):
+            raise InvalidInput(f"task {task.key!r} would depend on {', '.join(behind)}, which you cancel")
+        if behind := sorted({*task.depends_on} & lost):
+            raise InvalidInput(
+                f"task {task.key!r} depends on {', '.join(behind)}, which failed: retry it, or plan anew"
+            )
 
 
 def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
@@ -136,12 +159,22 @@ def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
         if fault := route_fault(turn, task.assigned_to):
             raise InvalidInput(fault)
         with_whole_path(task, turn)
+        _check_schemas(task)
         grants.grants_for_planned(swarm.roles[task.assigned_to], task.capabilities)
+
+
+def _check_schemas(task: PlannedTask) -> None:
+    """Raise InvalidInput for a check with a JSON Schema that cannot be used."""
+    for check in task.checks:
+        try:
+            check_schema(check.json_schema)
+        except ConfigError as error:
+            raise InvalidInput(f"the check of {check.file} of task {task.key!r} cannot run: {error}") from error
 
 
 def planned_children(turn: Turn) -> dict[str, Task]:
     """Return the children that the role planned, by key; delegated ones are left out."""
-    return {child.plan_key: child for child in turn.relatives.children if not child.plan_key.startswith("call.")}
+    return {child.plan_key: child for child in turn.relatives.children if not child.is_call}
 
 
 def route_fault(turn: Turn, to: str) -> str:
@@ -201,7 +234,7 @@ async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
 
     if not (read.cancel or read.retry):
         return
-    await turn.journal.steps.step(_acceptance_step(phase), None, _nothing, idempotent=True)
+    await turn.journal.steps.step(*_acceptance(phase, read), _nothing, idempotent=True)
     for key in _with_dependents(read.cancel, children.values()):
         task_id = children[key].task_id
         await once("cancel", key, lambda task_id=task_id: board.cancel(task_id, "by its planner", tree=True))
@@ -214,9 +247,9 @@ async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
     turn.relatives = replace(turn.relatives, children=fresh)
 
 
-def _acceptance_step(phase: int) -> str:
+def _acceptance(phase: int, read: RoleResult) -> tuple[str, Any]:
     """Return the step that records that the changes of a round are possible: they change what a repetition sees."""
-    return f"{phase}/accepted"
+    return f"{phase}/accepted", read.model_dump(mode="json", include={"retry", "cancel", "revise"})
 
 
 async def _nothing() -> dict[str, Any]:

@@ -10,9 +10,16 @@ from fireswarm.swarm.turn.given.files import InputFiles
 
 
 def named_files(files: InputFiles, paths: Sequence[str]) -> list[Artifact]:
-    """Return the artifacts of input files by their paths; unknown paths are left out."""
-    known = {file.name: file.artifact for given in files.by_giver.values() for file in given}
-    return [known[path] for path in paths if path in known]
+    """Return the artifacts of input files by their paths; unknown paths are left out.
+
+    Of two with the same name, the second has the folder of its giver before it.
+    """
+    known = {file.name: (folder, file.artifact) for folder, given in files.by_giver.items() for file in given}
+    found: dict[str, Artifact] = {}
+    for folder, artifact in (known[path] for path in dict.fromkeys(paths) if path in known):
+        name = f"{folder}/{artifact.name}" if artifact.name in found else str(artifact.name)
+        found[name] = artifact.model_copy(update={"name": name}) if artifact.name else artifact
+    return [*found.values()]
 
 
 def unknown_paths(files: InputFiles, paths: Sequence[str]) -> list[str]:

@@ -32,6 +32,9 @@ from fireswarm.swarm.parts import SwarmParts
 ANSWER = "answer"
 """Type of the artifact with the answer of a model."""
 
+ATTACHED, HANDED_OVER = "attached", "handed-over"
+"""Folders of what a person attached, and of what the envelope brings; a task with such a key has another folder."""
+
 MAX_TEXT_BYTES = 500_000
 """Maximum size of a file that is quoted to a model; a larger one is only named."""
 
@@ -154,7 +157,7 @@ async def remove_inputs(parts: SwarmParts, task_id: str) -> None:
 
 def giver_of(task: Task, folders: set[str]) -> Giver:
     """Return a task as a giver, in a folder with the key of its plan, or else its short id, which *folders* lacks."""
-    delegated = not task.plan_key or task.plan_key.startswith("call.")
+    delegated = not task.plan_key or task.is_call
     name = number_if_taken(safe_name(task.task_id[:SHORT_ID_CHARS] if delegated else task.plan_key), folders)
     result = task.result
     title = f"{task.assigned_to}, {task.status.value}: {truncate(' '.join(task.objective.split()), MAX_TITLE_CHARS)}"
@@ -166,7 +169,7 @@ def giver_of(task: Task, folders: set[str]) -> Giver:
 def attachments_giver(attachments: Sequence[Attachment]) -> Giver:
     """Return the files that a person attached as a giver."""
     artifacts = [Artifact(type="attachment", name=item.name, mime=item.mime, uri=item.uri) for item in attachments]
-    return Giver("attached", "attached to the objective", artifacts=tuple(artifacts))
+    return Giver(ATTACHED, "attached to the objective", artifacts=tuple(artifacts))
 
 
 def trusted_attachments(root: Task) -> frozenset[str]:

@@ -10,12 +10,15 @@ from typing import Any
 from fireswarm.contracts.base import Contract
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import Attachment
+from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.llm.budget import Spend
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.turn.given.files import (
     ANSWER,
+    ATTACHED,
+    HANDED_OVER,
     Giver,
     InputFiles,
     attachments_giver,
@@ -25,7 +28,6 @@ from fireswarm.swarm.turn.given.files import (
 )
 from fireswarm.swarm.turn.given.material import describe_givers, whole_lines
 from fireswarm.swarm.turn.state import Turn
-from fireswarm.swarm.turn.thread import original_notes
 
 CHILD_CHARS = 12_000
 """Maximum characters of the quoted files of one delegated task, in the output of its call."""
@@ -38,11 +40,14 @@ HOW_TO_READ = (
 
 @dataclass(frozen=True, slots=True)
 class ModelInputs:
-    """The inputs of a model's turn. ``children`` are the results of delegated tasks in words, by plan key."""
+    """The inputs of a model's turn.
+
+    ``children`` are the results of delegated tasks in words, by plan key; None for one at work.
+    """
 
     files: InputFiles
     text: str
-    children: dict[str, str]
+    children: dict[str, str | None]
 
 
 async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
@@ -51,14 +56,14 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
     The text of phase 0 does not depend on children, whose results are the outputs of calls there.
     """
     relatives, request, task = turn.relatives, turn.request, turn.task
-    folders: set[str] = set()
+    folders = {ATTACHED, HANDED_OVER}
     files = InputFiles(input_root(turn.swarm, task.task_id), turn.swarm.blobs)
     root = await _root(turn)
     given = [giver_of(dependency, folders) for dependency in relatives.dependencies]
-    envelope = relatives.envelope if task.continues is None else None
+    envelope = relatives.envelope
     if envelope is not None and envelope.artifacts:
-        given.append(Giver("handed-over", "the envelope of this task", artifacts=envelope.artifacts))
-    attached = _attachments(turn)
+        given.append(Giver(HANDED_OVER, "the envelope of this task", artifacts=envelope.artifacts))
+    attached = _attachments(task, envelope)
     if attached:
         given.append(attachments_giver(attached))
     children = [giver_of(child, folders) for child in relatives.children]
@@ -68,12 +73,12 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
     shown = [*given, *(children if phase else ())]
     blocks = describe_givers(shown, files.by_giver, await _texts(files, shown))
     if phase:
-        blocks.insert(len(given), await _plan_so_far(turn, phase))
+        blocks.insert(len(given), await _plan_so_far(turn))
     text = "\n\n".join(
         block
         for block in (
             "# Inputs",
-            _place_in_plan(task, root, await original_notes(turn)),
+            _place_in_plan(task, root, envelope.notes if envelope is not None else ""),
             f"## Expected outcome\n{request.expected_outcome}" if request.expected_outcome else "",
             HOW_TO_READ if any(files.by_giver.get(giver.folder) for giver in shown) else "",
             *blocks,
@@ -83,33 +88,38 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
         )
         if block
     )
-    told: dict[str, str] = {}
+    told: dict[str, str | None] = {}
     for child, giver in zip(relatives.children, children, strict=True):
-        if child.plan_key.startswith("call."):
+        if child.is_call and not (child.status.terminal or child.given_up):
+            told[child.plan_key] = None
+        elif child.is_call:
             own = describe_givers([giver], files.by_giver, await _texts(files, [giver]), CHILD_CHARS)
             told[child.plan_key] = "\n\n".join(own)
     return ModelInputs(files, await _record(turn, phase, text), told)
 
 
 async def _record(turn: Turn, phase: int, text: str) -> str:
-    """Return the text as the first start of this phase had it: children go on meanwhile."""
+    """Return the text as the first start of this phase had it: children go on meanwhile, and may fail unseen."""
     if not phase:
         return text
+    failed = [child.task_id for child in turn.relatives.children if child.given_up]
 
-    async def record() -> str:
-        return text
+    async def record() -> dict[str, Any]:
+        return {"text": text, "failed": failed}
 
-    return str(await turn.journal.steps.step(f"{phase}/inputs", None, record, idempotent=True))
+    told = await turn.journal.steps.step(f"{phase}/inputs", None, record, idempotent=True)
+    turn.unseen = frozenset(failed) - {*told["failed"]}
+    return str(told["text"])
 
 
-async def _plan_so_far(turn: Turn, phase: int) -> str:
+async def _plan_so_far(turn: Turn) -> str:
     """Return the state of the plan: its round, and for each task the state, what it needs, and what it cost."""
-    children, rounds = turn.relatives.children, turn.swarm.settings.worker.plan_rounds
+    children, rounds, used = turn.relatives.children, turn.swarm.settings.worker.plan_rounds, turn.used_rounds
     keys = {child.task_id: child.plan_key for child in children}
     spent = await _sum_costs(turn)
     lines = [
         "# Tasks of your plan",
-        f"Round {phase} of {rounds}. Finish with the answer when the work is good. Otherwise change the plan: "
+        f"Round {used} of {rounds}. Finish with the answer when the work is good. Otherwise change the plan: "
         "finish with result.tasks (new tasks, which may depend on earlier ones), result.revise (send finished work "
         "back), result.retry (failed tasks), result.cancel or result.wait.",
     ]
@@ -156,10 +166,9 @@ async def _root(turn: Turn) -> Task:
     return root if root.session_hash == task.session_hash else task
 
 
-def _attachments(turn: Turn) -> Sequence[Attachment]:
-    """Return the files that are attached to the task, and those of its envelope, each once."""
-    envelope = turn.relatives.envelope
-    every = (*turn.task.attachments, *(envelope.attachments if envelope is not None else ()))
+def _attachments(task: Task, envelope: Envelope | None) -> Sequence[Attachment]:
+    """Return the files that are attached to a task, and those of its envelope, each once."""
+    every = (*task.attachments, *(envelope.attachments if envelope is not None else ()))
     return list({item.uri: item for item in every}.values())
 
 
