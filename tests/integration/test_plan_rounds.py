@@ -254,7 +254,7 @@ async def test_person_changes_the_plan_before_it_runs(swarm: SwarmRig, tmp_path:
     proposed = asked.questions[2].allowed["default"]
     assert [task["key"] for task in proposed] == ["a", "b"]
     with pytest.raises(GraphInvalid, match="cycle"):
-        circle = [PlannedTask(**{**proposed[0], "depends_on": ["b"]}), PlannedTask(**proposed[1])]
+        circle = [PlannedTask.model_validate(task) for task in ({**proposed[0], "depends_on": ["b"]}, proposed[1])]
         await swarm.client.approve(asked, plan=circle)
     changed = [PlannedTask(key="c", assigned_to="predictor", objective="judge it")]
     await swarm.client.approve(asked, plan=changed)
