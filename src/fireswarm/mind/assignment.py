@@ -141,6 +141,7 @@ class Assignment:
     inputs: GivenFiles | None = None
     colleagues: Colleagues | None = None
     checks: tuple[Check, ...] = ()
+    expected_outcome: str = ""
     max_revisions: int = 0
     plan_to_approve: Callable[[Mapping[str, Any]], str] | None = None
     began_at: datetime | None = None

@@ -297,7 +297,7 @@ class Run:
 
         Raises RunFailed if the checks failed too often.
         """
-        if not plans and (failed := await find_failed_checks(self.state)):
+        if not plans and (failed := await self._run_checks(answer)):
             if self.recorder.has_begun(last_try_step(self.state.decision)):
                 self.sent_back = 0
             self.sent_back += 1
@@ -311,6 +311,13 @@ class Run:
             self.notes.append(self._take_message(message))
             return True
         return False
+
+    async def _run_checks(self, answer: str) -> list[str]:
+        """Return the faults that the task's checks find. Raises Delegates while a review is at work."""
+        failed = await find_failed_checks(self.state, answer)
+        if self.state.planned or self.state.awaited:
+            self._wait_for_planned()
+        return failed
 
     async def _message(self, step: str, answer: str) -> str:
         """Return a person's reply to *answer*, or "" at the end of the conversation.

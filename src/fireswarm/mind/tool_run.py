@@ -106,9 +106,10 @@ class ToolRun:
     def result_of(self, key: str) -> str:
         """Return the result of a task that an earlier turn created; one at work suspends the run after this answer."""
         result = self.assignment.children[key]
-        if result is None:
-            self.awaited.append(key)
-        return result or "waiting for the result"
+        if result is not None:
+            return result
+        self.awaited.append(key)
+        return "waiting for the result"
 
     def fault_of(self, result: Mapping[str, Any]) -> str:
         """Return the error of a structured result, or ""."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import GitFailed
@@ -71,6 +73,8 @@ _EXECUTED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 """Keys that contain a name chosen by the repository, in git's spelling: lower case except for that name."""
 
+_OWN_FILES = (".", ":(exclude).fireswarm")
+
 _NO_PROGRAMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("diff", "log", "show", "format-patch", "whatchanged"), ("--no-ext-diff", "--no-textconv")),
     "blame": ("--no-textconv",),
@@ -106,6 +110,30 @@ def run_git(
     command, *rest = arguments
     options = _NO_PROGRAMS.get(command, ())
     return _call(folder, [command, *options, *rest], variables, stdin, timeout_seconds)
+
+
+def head_commit(folder: Path) -> str:
+    """Return the commit of the folder's repository; the empty tree before its first one. Raises GitFailed."""
+    run_git(folder, "rev-parse", "--git-dir")
+    try:
+        return run_git(folder, "rev-parse", "--verify", "HEAD^{commit}").decode().strip()
+    except GitFailed:
+        return run_git(folder, "hash-object", "-t", "tree", "--stdin").decode().strip()
+
+
+def changes_since(folder: Path, commit: str) -> bytes:
+    """Return what changed in *folder* since a commit as a unified diff, also new files that git does not ignore.
+
+    The repository's own index is not touched. Raises GitFailed.
+    """
+    own = Path(os.fsdecode(run_git(folder, "rev-parse", "--absolute-git-dir").rstrip(b"\n"))) / "index"
+    with TemporaryDirectory(prefix="fireswarm-index-") as place:
+        index = Path(place) / "index"
+        if own.is_file():
+            shutil.copyfile(own, index)
+        environment = {"GIT_INDEX_FILE": str(index)}
+        run_git(folder, "add", "--intent-to-add", "--", *_OWN_FILES, environment=environment)
+        return run_git(folder, "diff", "--no-color", "--relative", commit, "--", *_OWN_FILES, environment=environment)
 
 
 def _refuse_other_tree(folder: Path, variables: Mapping[str, str], timeout_seconds: float) -> None:

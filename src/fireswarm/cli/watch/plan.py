@@ -49,7 +49,7 @@ def plan(
         return
 
     async def act(swarm: Swarm, task: Task) -> Task:
-        asked = _asked(task)
+        asked = _find_question(task)
         text = await anyio.to_thread.run_sync(_text_of, file, asked, task)
         try:
             tasks = _parse(text)
@@ -63,14 +63,14 @@ def plan(
 async def _print(settings: Any, task_id: str, as_json: bool) -> None:
     async with Swarm.open(settings=settings, create=False) as swarm:
         task = await swarm.find(task_id)
-        asked = _asked(task)
+        asked = _find_question(task)
         if as_json:
-            print_json(_proposed(asked))
+            print_json(_list_proposed(asked))
         else:
             typer.echo(_as_yaml(asked), nl=False)
 
 
-def _asked(task: Task) -> Question:
+def _find_question(task: Task) -> Question:
     """Return the question for another plan. Raises InvalidInput if no plan waits."""
     asked = next((item for item in task.questions if item.name == PLAN and "default" in item.allowed), None)
     if asked is None:
@@ -86,7 +86,7 @@ def _request(task: Task, asked: Question) -> str:
     return next(item.key for item in task.questions if item.approval is not None and item.step == asked.step)
 
 
-def _proposed(asked: Question) -> list[dict[str, Any]]:
+def _list_proposed(asked: Question) -> list[dict[str, Any]]:
     """Return the proposed tasks, each with its fields in the usual order, which a store does not keep."""
     return [
         {name: task[name] for name in PlannedTask.model_fields if name in task} for task in asked.allowed["default"]
@@ -94,7 +94,7 @@ def _proposed(asked: Question) -> list[dict[str, Any]]:
 
 
 def _as_yaml(asked: Question) -> str:
-    return yaml.safe_dump(_proposed(asked), sort_keys=False, allow_unicode=True, width=100)
+    return yaml.safe_dump(_list_proposed(asked), sort_keys=False, allow_unicode=True, width=100)
 
 
 def _text_of(file: Path | None, asked: Question, task: Task) -> str:

@@ -142,21 +142,38 @@ class Reply(Contract):
 
 
 class Check(Contract):
-    """A check that a task must pass before it ends: a command with exit code 0, or a JSON file that fits a schema."""
+    """A check that a task must pass before it ends: a command, a JSON file, a skill with code, or a review by a role.
+
+    A skill passes if it completes without a signal of strength 0, a review if its signal ``review`` is not 0.
+    """
 
     command: str = Field(default="", max_length=4_000, description="shell command, run where the task works")
     file: str = Field(default="", max_length=1_000, description="path of a JSON file, such as $OUTPUT_DIR/data.json")
     json_schema: JsonObject = Field(default_factory=dict, description="JSON Schema of the file's content")
+    skill: str = Field(default="", max_length=64, description="name of a skill with code that checks the work")
+    input: JsonObject = Field(default_factory=dict, description="input of the skill")
+    role: str = Field(default="", max_length=64, description="role that reviews the work when all other checks pass")
+    question: str = Field(default="", max_length=4_000, description="what the role is to judge")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if bool(self.command.strip()) == bool(self.file.strip()):
-            raise ValueError("a check has either a command or a file with its json_schema")
+        kinds = (self.command, self.file, self.skill, self.role)
+        if sum(bool(kind.strip()) for kind in kinds) != 1 or bool(self.role) != bool(self.question.strip()):
+            raise ValueError("a check has one of: command; file with json_schema; skill with input; role with question")
         return self
+
+    def __str__(self) -> str:
+        """Return what is checked, in few words."""
+        if self.role:
+            return f"{self.role}: {self.question}"
+        return self.command or self.file or f"skill {self.skill}"
 
 
 CALL_KEY = "call."
 """Begins the key of a task whose result is the output of a call."""
+
+REVIEW, REVIEW_MARK = "review", ".review"
+"""The signal with the verdict of a review, and a part of the key of its task."""
 
 
 class PlannedTask(Contract):

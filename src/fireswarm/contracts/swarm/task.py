@@ -26,7 +26,7 @@ from fireswarm.contracts.base import (
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.contracts.skills.skill import CALL_KEY, DEFAULT_MAX_REVISIONS, Check, Question
+from fireswarm.contracts.skills.skill import CALL_KEY, DEFAULT_MAX_REVISIONS, REVIEW_MARK, Check, Question
 from fireswarm.contracts.swarm.agent import MAX_INSTRUCTIONS_CHARS
 from fireswarm.contracts.swarm.constraints import Budget, Constraints
 from fireswarm.contracts.swarm.envelope import Trace
@@ -283,6 +283,11 @@ class Task(Stored):
     def is_question(self) -> bool:
         """True for a task that only answers a question from another one's conversation."""
         return self.continues is not None and self.is_call
+
+    @property
+    def is_review(self) -> bool:
+        """True for a task that reviews the work of another one, as a check of it."""
+        return self.is_call and REVIEW_MARK in self.plan_key
 
     @property
     def is_call(self) -> bool:

@@ -6,14 +6,15 @@ import json
 
 from fireswarm.capabilities.workspace.place import place_of
 from fireswarm.contracts.inputs import faults_of_value
-from fireswarm.contracts.limits import truncate
+from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, truncate
 from fireswarm.contracts.llm.chat import ToolCall
 from fireswarm.contracts.llm.decision import StepStatus
-from fireswarm.contracts.skills.skill import Check
+from fireswarm.contracts.skills.skill import REVIEW, REVIEW_MARK, Check, PlannedTask
 from fireswarm.errors import ConfigError, InvalidInput
-from fireswarm.llm.calls import RUN_COMMAND
+from fireswarm.llm.calls import RUN_COMMAND, USE_SKILL
 from fireswarm.mind.calls.results import Step
 from fireswarm.mind.handlers.run_command import run_once
+from fireswarm.mind.handlers.skills import run_code
 from fireswarm.mind.tool_run import ToolRun
 
 CHECKS_FAILED = "checks_failed"
@@ -21,15 +22,69 @@ CHECKS_FAILED = "checks_failed"
 
 MAX_SHOWN_CHARS = 4_000
 MAX_FILE_BYTES = 5_000_000
+MAX_FILE_CHARS = 8_000
+
+_HOW_TO_REVIEW = (
+    "You see the work in the context, in the files of inputs/ (changes.diff is what changed in the folder), and in the "
+    "folder itself; change nothing. Look for yourself and run what you need. Finish with your reasons, each with "
+    f"evidence, and with one signal in result.signals named {REVIEW}: strength 1 if the work is accepted, 0 if it has "
+    "to be mended; its note says what to mend."
+)
 
 
-async def find_failed_checks(run: ToolRun) -> list[str]:
-    """Run all checks of the task and return the faults for the model, one text for each check that failed."""
+async def find_failed_checks(run: ToolRun, answer: str) -> list[str]:
+    """Run all checks of the task and return the faults for the model, one text for each check that failed.
+
+    Roles review the work when all other checks pass: their tasks are planned, and awaited. *answer* is the work's.
+    """
     found: list[str] = []
+    reviews: list[tuple[int, Check]] = []
     for number, check in enumerate(run.assignment.checks, 1):
-        fault = await (_run_command(run, check, number) if check.command else _look_at_file(run, check, number))
-        found += [fault] if fault else []
-    return found
+        if check.role:
+            reviews.append((number, check))
+        elif check.skill:
+            found.append(await _run_skill(run, check, number))
+        else:
+            found.append(await (_run_command if check.command else _look_at_file)(run, check, number))
+    if not any(found):
+        found += [_hear_review(run, check, number, answer) for number, check in reviews]
+    return [fault for fault in found if fault]
+
+
+def _hear_review(run: ToolRun, check: Check, number: int, answer: str) -> str:
+    """Return what a reviewer wants mended, or "" for accepted work; plan the review if there is none yet."""
+    assignment, key = run.assignment, run.key_of(f"{run.decision}{REVIEW_MARK}{number}")
+    if key in assignment.children:
+        told = run.result_of(key)
+        return f"The {check.role} who reviewed the work wants it mended:\n{told}" if told else ""
+    others = [str(other) for other in assignment.checks if not other.role]
+    context = {"path": str(assignment.cwd)} if assignment.cwd != assignment.outputs else {}
+    run.planned[key] = PlannedTask(
+        key=key,
+        assigned_to=check.role,
+        objective=truncate(
+            f"Review the work of another agent. {check.question}\n\n{_HOW_TO_REVIEW}", MAX_OBJECTIVE_CHARS
+        ),
+        context={**context, "work": assignment.task, "answer": truncate(answer, MAX_FILE_CHARS), "passed": others},
+        constraints={"read_only": True},
+        expected_outcome=assignment.expected_outcome,
+        handoff_reason="a check of the work",
+    )
+    return ""
+
+
+async def _run_skill(run: ToolRun, check: Check, number: int) -> str:
+    """Run the skill of a check as a recorded step, and return its fault, or ""."""
+    skill, name = run.mind.catalog.skills.get(check.skill), _command_name(run.decision, number)
+    if skill is None or skill.entry is None:
+        return f"the check cannot run: there is no skill {check.skill} with code"
+    call = ToolCall(id=name, name=USE_SKILL, input={"name": skill.name, "input": check.input})
+    result = await run_code(run, skill, Step(name, call, run.recorder.earlier_kinds(name)))
+    signals = result.skill_result.signals if result.skill_result is not None else ()
+    if result.status is StepStatus.OK and all(signal.strength for signal in signals):
+        return ""
+    shown = truncate("\n".join(text for text in (result.text, result.errors) if text), MAX_SHOWN_CHARS)
+    return f"the skill {skill.name} says no:\n{shown}"
 
 
 def check_steps(decision: int, count: int) -> list[str]:

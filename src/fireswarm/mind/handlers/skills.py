@@ -40,11 +40,11 @@ async def use_skill(run: ToolRun, step: Step) -> CallResult:
     is_in_use = name == run.skill
     run.take_up(name, str(step.input.get("reason") or "chosen"))
     if skill.entry is not None:
-        return await run.act_by_policy(step, partial(_run_code, run, skill))
+        return await run.act_by_policy(step, partial(run_code, run, skill))
     return CallResult(text=f"{name} is already in use." if is_in_use else run.briefing.activation(name))
 
 
-async def _run_code(run: ToolRun, skill: Skill, step: Step) -> CallResult:
+async def run_code(run: ToolRun, skill: Skill, step: Step) -> CallResult:
     """Run a skill's code as one step, and store its result for the creator of the task."""
     try:
         inputs = json_params(step.input.get("input"))

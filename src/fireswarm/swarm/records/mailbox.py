@@ -73,7 +73,8 @@ class Mailbox:
                 security_context=SecurityContext(mode=mode_of(child.constraints)),
                 trace=child.trace,
             )
-            self.policy.check(envelope, task.assigned_to)
+            asked_by = task.created_by if child.is_review else task.assigned_to  # the planner wants the review
+            self.policy.check(envelope, asked_by)
             document = message_document(envelope, task.assigned_to, child.assigned_to, now, keep)
             writes.append(Create(message_path(child.task_id), document))
         return writes

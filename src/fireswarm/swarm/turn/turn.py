@@ -41,7 +41,8 @@ async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
         turn.request = await turn.conversation.resume(turn.request)  # unchanged for a skill without a conversation
         result = await turn.engine.run(turn)  # journaled; its files and large values are in the blob store
         if result.state is SkillState.COMPLETED and turn.relatives.children and not task.is_question:
-            artifacts = with_files_of_last_tasks(result.artifacts, turn.relatives.children)
+            makers = [child for child in turn.relatives.children if not child.is_review]
+            artifacts = with_files_of_last_tasks(result.artifacts, makers)
             result = result.model_copy(update={"artifacts": artifacts})
         turn.writes += await turn.conversation.keep(result)
         outcome = outcome_of(turn, result)

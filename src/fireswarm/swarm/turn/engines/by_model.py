@@ -26,6 +26,7 @@ from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.mind.handlers.checks import CHECKS_FAILED, check_steps, last_try_step
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
+from fireswarm.swarm.turn.changes import note_folder, publish_changes
 from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
 from fireswarm.swarm.turn.engines.mind_of import mind_of
 from fireswarm.swarm.turn.engines.permission import grant_for
@@ -80,6 +81,7 @@ class ModelEngine:
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
         cwd, outputs = _folders(turn, mind)
         await restore_outputs(turn, outputs)
+        began = await note_folder(turn, named_workspace(turn))
         hearing = await Hearing.open(turn)
         grant = grant_for(turn, cwd)
         inputs = await inputs_of(turn, phase)
@@ -116,6 +118,7 @@ class ModelEngine:
                 colleagues=TurnColleagues(turn),
                 checks=() if task.is_question else task.checks,
                 max_revisions=task.max_revisions,
+                expected_outcome=task.expected_outcome,
                 plan_to_approve=show_plan if task.review_plan else None,
                 next_message=hearing.reply,
                 steering=hearing.steering,
@@ -127,17 +130,18 @@ class ModelEngine:
             )
             conclusion = await think(mind, assignment, recorder)
         if conclusion.failed:
-            if conclusion.reason == CHECKS_FAILED:
-                step = f"{phase}/{last_try_step(conclusion.turns)}"
-                await turn.journal.steps.step(step, None, _nothing, idempotent=True, last=True)
-            raise _with_redo_steps(conclusion, phase, task)
-        return await _conclude(turn, conclusion, phase, outputs, inputs.files)
+            raise await _error_of(turn, conclusion, phase)
+        changes = await publish_changes(turn, named_workspace(turn), began, mind.redact)
+        return await _conclude(turn, conclusion, phase, changes, outputs, inputs.files)
 
 
-async def _conclude(turn: Turn, conclusion: Conclusion, phase: int, outputs: Path, given: InputFiles) -> SkillResult:
+async def _conclude(
+    turn: Turn, conclusion: Conclusion, phase: int, changes: Sequence[Artifact], outputs: Path, given: InputFiles
+) -> SkillResult:
     """Publish the outputs, carry out what the model wants to change in its plan, and return its result."""
     own = replace(conclusion, outputs=tuple(_own_output(turn, output, outputs) for output in conclusion.outputs))
-    result = _result(own, await publish_folder(turn, outputs), _carried_over(turn), given)
+    files = (*await publish_folder(turn, outputs), *changes)
+    result = _result(own, files, _carried_over(turn), given)
     if conclusion.status is ConclusionStatus.DELEGATING:
         tasks, turn.revisions = await with_questions(turn, result.tasks)
         result = result.model_copy(update={"tasks": tuple(tasks)})
@@ -151,7 +155,7 @@ async def _conclude(turn: Turn, conclusion: Conclusion, phase: int, outputs: Pat
     return result
 
 
-def _with_redo_steps(conclusion: Conclusion, phase: int, task: Task) -> Exception:
+async def _error_of(turn: Turn, conclusion: Conclusion, phase: int) -> Exception:
     """Return the error of a failed run. A retry repeats an invalid decision, one to give up, and checks that failed."""
     error = conclusion.error or ThoughtFailed(conclusion.reason, conclusion.answer)
     if isinstance(error, (DecisionInvalid, ThoughtFailed)):
@@ -159,7 +163,9 @@ def _with_redo_steps(conclusion: Conclusion, phase: int, task: Task) -> Exceptio
         if conclusion.reason in ("gave_up", DecisionInvalid.code):
             steps = answer_steps(conclusion.turns)
         elif conclusion.reason == CHECKS_FAILED:
-            steps = check_steps(conclusion.turns, len(task.checks))
+            steps = check_steps(conclusion.turns, len(turn.task.checks))
+            ended = f"{phase}/{last_try_step(conclusion.turns)}"
+            await turn.journal.steps.step(ended, None, _nothing, idempotent=True, last=True)
         error.redo_steps = tuple(f"{phase}/{step}" for step in steps)
     return error
 

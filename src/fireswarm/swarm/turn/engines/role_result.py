@@ -14,7 +14,7 @@ from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.inputs import check_schema
 from fireswarm.contracts.skills.artifact import Confidence, Signal
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES
-from fireswarm.contracts.skills.skill import Fact, PlannedTask
+from fireswarm.contracts.skills.skill import REVIEW, Fact, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import ConfigError, Conflict, InvalidInput, PolicyRefused, TerminalTask
@@ -88,6 +88,8 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
         return f"result does not fit: {explain_validation(error)}"
     if turn.task.is_question and (read.goes_on or read.cancel):
         return "you were asked a question: only answer it"
+    if turn.task.is_review and [item.name for item in read.signals].count(REVIEW) != 1:
+        return f"a review needs one signal named {REVIEW}: strength 1 if the work is accepted, 0 if it has to be mended"
     if unknown := unknown_paths(files, read.deliver):
         return f"deliver names {', '.join(unknown)}, which are no input files: list_files with path inputs names them"
     try:
@@ -159,13 +161,21 @@ def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
         if fault := route_fault(turn, task.assigned_to):
             raise InvalidInput(fault)
         with_whole_path(task, turn)
-        _check_schemas(task)
+        _check_checks(task, turn)
         grants.grants_for_planned(swarm.roles[task.assigned_to], task.capabilities)
 
 
-def _check_schemas(task: PlannedTask) -> None:
-    """Raise InvalidInput for a check with a JSON Schema that cannot be used."""
+def _check_checks(task: PlannedTask, turn: Turn) -> None:
+    """Raise InvalidInput for a check that cannot run."""
+    swarm = turn.swarm
     for check in task.checks:
+        skill = swarm.catalog.skills.get(check.skill)
+        if check.skill and (skill is None or skill.entry is None):
+            raise InvalidInput(f"a check of task {task.key!r} names {check.skill}, which is no skill with code")
+        if check.role and check.role not in swarm.roles:
+            raise InvalidInput(f"a check of task {task.key!r} names {check.role}, which is not a role of this swarm")
+        if check.role and (fault := route_fault(turn, check.role)):
+            raise InvalidInput(f"the review of task {task.key!r}: {fault}")
         try:
             check_schema(check.json_schema)
         except ConfigError as error:
@@ -198,7 +208,7 @@ def _show_task(task: PlannedTask) -> str:
     after = f", after {', '.join(task.depends_on)}" if task.depends_on else ""
     lines = [f"+ {task.key} ({task.assigned_to}{after})", f"+   {task.objective}"]
     lines += [f"+   in {task.context['path']}"] if task.context.get("path") else []
-    lines += [f"+   check: {check.command or check.file}" for check in task.checks]
+    lines += [f"+   check: {check}" for check in task.checks]
     return "\n".join(lines)
 
 

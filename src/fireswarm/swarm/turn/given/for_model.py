@@ -10,8 +10,9 @@ from typing import Any
 from fireswarm.contracts.base import Contract
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import Attachment
+from fireswarm.contracts.skills.skill import REVIEW
 from fireswarm.contracts.swarm.envelope import Envelope
-from fireswarm.contracts.swarm.task import Task
+from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.llm.budget import Spend
 from fireswarm.storage.documents import queries
@@ -92,10 +93,18 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
     for child, giver in zip(relatives.children, children, strict=True):
         if child.is_call and not (child.status.terminal or child.given_up):
             told[child.plan_key] = None
+        elif child.is_review and _is_accepted(child):
+            told[child.plan_key] = ""
         elif child.is_call:
             own = describe_givers([giver], files.by_giver, await _texts(files, [giver]), CHILD_CHARS)
             told[child.plan_key] = "\n\n".join(own)
     return ModelInputs(files, await _record(turn, phase, text), told)
+
+
+def _is_accepted(review: Task) -> bool:
+    """Return True if a review has ended with a signal that accepts the work."""
+    signals = review.result.signals if review.result is not None else ()
+    return review.status is TaskStatus.DONE and all(item.strength for item in signals if item.name == REVIEW)
 
 
 async def _record(turn: Turn, phase: int, text: str) -> str:
