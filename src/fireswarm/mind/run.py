@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fireswarm.contracts.llm.chat import ChatResponse, ToolOutput
+from fireswarm.contracts.llm.step_names import answer_step
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.skill import SkillResult, SkillState
 from fireswarm.errors import (
@@ -22,12 +23,11 @@ from fireswarm.errors import (
     NoProgress,
     NotFound,
 )
+from fireswarm.llm.asking import Asking
 from fireswarm.llm.budget import Spend
 from fireswarm.llm.calls import FINISH
-from fireswarm.llm.client import Asking
 from fireswarm.llm.compaction import announce
 from fireswarm.llm.prompt import Component, Part, Transcript
-from fireswarm.llm.step_names import answer_step
 from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit
 from fireswarm.mind import events, tools
 from fireswarm.mind.approvals import NeedsAnswer

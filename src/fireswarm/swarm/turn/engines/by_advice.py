@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.llm.step_names import answer_step, answer_steps
 from fireswarm.contracts.skills.advice import Advice, AdviceKind, AdviceRequest, ExecutionMode, advice_schema
 from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import GateFailed
-from fireswarm.llm.client import Asking, ModelClient
+from fireswarm.llm.asking import Asking
+from fireswarm.llm.client import ModelClient
 from fireswarm.llm.codecs.json_text import Undecodable, object_in, repair_request
 from fireswarm.llm.prompt import Component, Part, Transcript
-from fireswarm.llm.step_names import answer_step, answer_steps
 from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
