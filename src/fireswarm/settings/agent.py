@@ -109,14 +109,15 @@ class ModelSettings(SettingsSection):
         update: dict[str, Any] = {}
         try:
             if choice.model is not None:
-                update = self._named(choice.model)
+                update = self._settings_for(choice.model)
             if choice.effort is not None:
                 update["effort"] = choice.effort
             if choice.fallback is not None:
                 update["fallback"] = choice.fallback
             return ModelSettings(**(dict(self) | update))
         except ValidationError as error:
-            raise ConfigError("; ".join(_message(item["msg"]) for item in error.errors())) from error
+            faults = [item["msg"].removeprefix("Value error, ") for item in error.errors()]
+            raise ConfigError("; ".join(faults)) from error
         except ValueError as error:
             raise ConfigError(str(error)) from error
 
@@ -125,10 +126,10 @@ class ModelSettings(SettingsSection):
 
         Raises ValueError for a name that cannot be used.
         """
-        update = self._named(self.fallback[number]) | {"effort": None, "fallback": self.fallback[number + 1 :]}
+        update = self._settings_for(self.fallback[number]) | {"effort": None, "fallback": self.fallback[number + 1 :]}
         return self.model_copy(update=update)
 
-    def _named(self, text: str) -> dict[str, Any]:
+    def _settings_for(self, text: str) -> dict[str, Any]:
         """Return the settings that differ for the model *text*. Raises ValueError."""
         provider, name = split_model(text, self.provider)
         chosen = self.providers.of(provider)
@@ -149,10 +150,6 @@ class ModelSettings(SettingsSection):
         if self.response_headroom_tokens >= self.context_tokens:
             raise ValueError("response_headroom_tokens must be smaller than max_context_tokens")
         return self
-
-
-def _message(text: str) -> str:
-    return text.removeprefix("Value error, ")
 
 
 class RuntimeSettings(SettingsSection):

@@ -223,6 +223,11 @@ def split_model(text: str, provider: str) -> tuple[str, str]:
     return provider, text
 
 
+def split_provider(text: str) -> str:
+    """Return the provider in ``PROVIDER:NAME``; another text stays as it is."""
+    return text.partition(":")[0]
+
+
 def maker_fault(provider: str, name: str, settings: ProviderSettings) -> str:
     """Return why *provider* cannot serve the model, and what to write, or "". A gateway may serve any model."""
     maker = next((maker for begin, maker in _MAKERS.items() if name.startswith(begin)), "")
@@ -233,5 +238,5 @@ def maker_fault(provider: str, name: str, settings: ProviderSettings) -> str:
 
 def is_paid_by_account(model: str) -> bool:
     """Return True if *model* names a provider that is paid by the account of the machine, without a key."""
-    provider = DEFAULTS.get(model.partition(":")[0])
+    provider = DEFAULTS.get(split_provider(model))
     return provider is not None and bool(provider.access)

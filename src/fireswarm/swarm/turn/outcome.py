@@ -26,6 +26,7 @@ from fireswarm.errors import (
 )
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.turn.models import choose_models
 from fireswarm.swarm.turn.state import Turn
 
 STORE_PAUSE_SECONDS = 2.0
@@ -57,9 +58,8 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
             return Done(task_result)
         case SkillState.DELEGATING:
             children = tuple(turn.relatives.children)
-            return Handoff(
-                result.tasks, result=task_result, revisions=tuple(turn.revisions), children=children, plans=turn.plans
-            )
+            tasks, revisions = choose_models(turn, result.tasks), tuple(turn.revisions)
+            return Handoff(tasks, result=task_result, revisions=revisions, children=children, plans=turn.plans)
         case SkillState.INPUT_REQUIRED:
             if not result.questions:
                 raise SkillFailed(f"task {turn.task.task_id}: the skill requires input but asks no question")

@@ -26,7 +26,6 @@ from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
-from fireswarm.swarm.turn.engines.mind_of import mind_of
 from fireswarm.swarm.turn.engines.permission import grant_for
 from fireswarm.swarm.turn.engines.role_result import (
     RESULT_SCHEMA,
@@ -44,6 +43,7 @@ from fireswarm.swarm.turn.given.deliverable import named_files
 from fireswarm.swarm.turn.given.files import InputFiles
 from fireswarm.swarm.turn.given.for_model import inputs_of
 from fireswarm.swarm.turn.inputs import fetch_artifact
+from fireswarm.swarm.turn.models import as_begun, models_to_choose
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
@@ -73,7 +73,7 @@ class ModelEngine:
 
     async def run(self, turn: Turn) -> SkillResult:
         """Run the model's loop and return its conclusion as a result. Raises the error that ended the loop."""
-        task, card, mind = turn.task, turn.card, mind_of(turn, self.mind)
+        task, card, mind = turn.task, turn.card, as_begun(turn, self.mind)
         phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.known.finished)
         turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
@@ -120,6 +120,7 @@ class ModelEngine:
                 steering=hearing.steering,
                 result_schema=RESULT_SCHEMA,
                 roles=describe_roles(turn),
+                models=models_to_choose(turn),
                 children=inputs.children,
                 began_at=task.created_at,
                 deadline=None if task.deadline == NO_DEADLINE else task.deadline,
