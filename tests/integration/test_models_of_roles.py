@@ -1,0 +1,437 @@
+"""Models of roles and tasks: who chooses, what it costs, what is asked instead, and the same bytes after a crash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.model_choice import ModelChoice
+from fireswarm.contracts.ports import Create, Merge
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.llm.spend import StoreLedger
+from fireswarm.mind import Mind
+from fireswarm.runs.make_mind import close_model, make_mind
+from fireswarm.settings import Settings, load_settings
+from fireswarm.settings.trust import guarded_keys
+from fireswarm.swarm.board.sweep import admit_hand_written
+from fireswarm.swarm.opening.open_parts import load_swarm
+from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.roles.card import check_models
+from fireswarm.swarm.turn.turn import run_turn
+from tests.integration.test_cli import swarm as command
+from tests.integration.test_inputs import Expert, part, plan
+from tests.integration.test_thinking import act, decide, one_turn, reclaimed, submit, thinking
+from tests.support.providers import FakeProviders, Received, Reply
+from tests.support.swarm import SwarmRig
+
+pytestmark = pytest.mark.anyio
+
+KEYS = {"ANTHROPIC_API_KEY": "test-key", "GEMINI_API_KEY": "test-key"}
+BUSY = Reply(status=529, message="overloaded")
+LOOK = Reply("I look.", thinking="First I look.", calls=(("list_files", {"path": ".", "glob": "*.txt"}),))
+PRICES = {"claude-sonnet-5-5": {"input": 1.0, "output": 0.0}, "claude-opus-5": {"input": 7.0, "output": 0.0}}
+
+
+MINDS: list[Mind] = []
+
+
+@pytest.fixture
+async def served() -> AsyncGenerator[FakeProviders]:
+    async with FakeProviders((Reply("counted"),)).serving() as server:
+        yield server
+        while MINDS:
+            await close_model(MINDS.pop())
+
+
+def reached(
+    swarm: SwarmRig,
+    folder: Path,
+    served: FakeProviders,
+    environment: Mapping[str, str] = KEYS,
+    *,
+    model: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> SwarmParts:
+    """Return the swarm's core with the providers' own adapters, at the local server."""
+    providers = {
+        "anthropic": {"base_url": served.url},
+        "gemini": {"base_url": served.url},
+        "openai": {"base_url": f"{served.url}/v1"},
+    }
+    given = {"runtime": {"max_llm_retries": 0}, **settings, "model": {"providers": providers, **(model or {})}}
+    parts = thinking(swarm, ["unused"], folder, **given)
+    ledger = StoreLedger(swarm.store, swarm.clock, "s1", "agent-x")
+    mind = make_mind(
+        parts.settings, parts.catalog, swarm.clock, folder, environment=environment, store=swarm.store, ledger=ledger
+    )
+    MINDS.append(mind)
+    check_models(parts.settings, parts.roles)
+    return replace(parts, mind=mind, pending=ledger)
+
+
+async def run_of(swarm: SwarmRig, task: Task) -> dict[str, Any]:
+    return (await swarm.store.get(f"agent_runs/{task.task_id}.{task.epoch}")).data or {}
+
+
+def asked(served: FakeProviders) -> list[str]:
+    return [request.model for request in served.calls]
+
+
+def model_of_task(request: Received) -> tuple[str, Any]:
+    return request.model, request.body.get("output_config")
+
+
+# ── who chooses ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_task_is_asked_before_the_settings_these_before_the_card_and_the_card_before_the_general_model(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    core = reached(swarm, tmp_path, served, roles={"scout": {"model": "claude-opus-5", "effort": "high"}})
+    carded = {
+        **core.roles,
+        "scout": core.roles["scout"].model_copy(update={"model": "claude-haiku-4-5", "effort": "low"}),
+        "executor": core.roles["executor"].model_copy(update={"model": "claude-haiku-4-5"}),
+    }
+    core = replace(core, roles=carded)
+    for number, (role, choice) in enumerate(
+        [("scout", {}), ("scout", {"model": "gemini"}), ("scout", {"effort": "max"}), ("executor", {}), ("memory", {})]
+    ):
+        await submit(swarm, tmp_path, role=role, context={"number": number}, **choice)
+        assert (await one_turn(swarm, core, role=role)).status is TaskStatus.DONE
+    assert [model_of_task(request) for request in served.calls] == [
+        ("claude-opus-5", {"effort": "high"}),
+        ("gemini-3.8-flash", None),
+        ("claude-opus-5", {"effort": "max"}),
+        ("claude-haiku-4-5", None),
+        ("claude-sonnet-5-5", None),
+    ]
+    assert served.calls[1].body["generationConfig"]["thinkingConfig"] == {"thinking_level": "HIGH"}
+    assert served.refused == []
+
+
+async def test_money_windows_and_the_run_follow_the_model(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    core = reached(swarm, tmp_path, served, budget={"prices": PRICES})
+    spent: list[float] = []
+    for model in (None, "claude-opus-5"):
+        await submit(swarm, tmp_path, context={"model": model}, model=model)
+        usage = (await run_of(swarm, await one_turn(swarm, core)))["usage"]
+        assert (usage["provider"], usage["model"]) == ("anthropic", model or "claude-sonnet-5-5")
+        spent.append(usage["usd"])
+    assert spent[1] == pytest.approx(7 * spent[0]) and spent[0] > 0
+    small = core.settings.model.model_copy(update={"max_context_tokens": 20_000, "name": "my-own"})
+    assert small.choose(ModelChoice(model="gemini")).context_tokens == 1_000_000
+    assert small.choose(ModelChoice(model="gemini:my-other")).context_tokens == 20_000, "the table does not have it"
+
+
+async def test_unknown_price_of_a_task_blocks_it_under_a_budget_in_usd_as_in_general(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    core = reached(swarm, tmp_path, served, budget={"task_usd": 5.0})
+    await submit(swarm, tmp_path, model="claude-next")
+    stopped = await one_turn(swarm, core)
+    assert stopped.status_reason is StatusReason.BUDGET_EXCEEDED and "budget.prices.claude-next" in stopped.summary
+    assert served.calls == []
+
+
+async def test_task_whose_model_has_no_key_waits_for_it_and_no_code_takes_its_place(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    core = reached(swarm, tmp_path, served, {"ANTHROPIC_API_KEY": "test-key"})
+    task = await submit(swarm, tmp_path, model="gemini")
+    stopped = await one_turn(swarm, core)
+    assert stopped.status_reason is StatusReason.NEEDS_MODEL and "GEMINI_API_KEY" in stopped.summary
+    await swarm.client.retry(task)
+    ended = await one_turn(swarm, reached(swarm, tmp_path, served))
+    assert ended.status is TaskStatus.DONE, ended.summary
+    assert asked(served) == ["gemini-3.8-flash"]
+
+
+async def test_role_may_have_the_only_model_of_the_swarm(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    core = reached(swarm, tmp_path, served, {"GEMINI_API_KEY": "test-key"}, roles={"scout": {"model": "gemini"}})
+    await submit(swarm, tmp_path)
+    assert (await one_turn(swarm, core)).status is TaskStatus.DONE
+    assert asked(served) == ["gemini-3.8-flash"]
+
+
+# ── fallback ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("other", ["gemini", "openai:gpt-5", "claude-haiku-4-5"])
+async def test_fallback_goes_on_with_the_conversation_and_after_a_crash_gets_the_same_bytes(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders, other: str
+) -> None:
+    down = False
+
+    def answer(request: Received) -> Reply:
+        if request.model == "claude-sonnet-5-5":
+            return LOOK if not request.answers else BUSY
+        if request.answers == 1:
+            return Reply(calls=(("list_files", {"path": ".", "glob": "*"}),))
+        return Reply(status=500, message="down") if down else Reply("counted")
+
+    served.script = answer
+    core = reached(swarm, tmp_path, served, model={"fallback": [other]})
+    await submit(swarm, tmp_path)
+    down = True
+    await one_turn(swarm, core)
+    down = False
+    await reclaimed(swarm)
+    again = reached(swarm, tmp_path, served, model={"fallback": [other]})
+    ended = await one_turn(swarm, again, "second")
+    assert ended.status is TaskStatus.DONE, ended.summary
+    assert served.refused == []
+    assert asked(served).count("claude-sonnet-5-5") == 2, "it answered once, and was not asked again after the crash"
+    *_, failed, repeated = served.calls
+    assert failed.raw == repeated.raw
+    assert "First I look." not in repeated.raw.decode(), "a thought of another model stays out"
+    assert "I look." in repeated.raw.decode()
+
+
+async def test_model_that_is_gone_is_replaced_and_a_fallback_without_a_key_is_passed_over(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    served.script = lambda request: (
+        Reply(status=404, message="no such model") if request.model == "claude-old" else Reply("counted")
+    )
+    core = reached(swarm, tmp_path, served, {"ANTHROPIC_API_KEY": "test-key"})
+    await submit(swarm, tmp_path, model="claude-old", fallback=["gemini", "claude-opus-5"])
+    task = await one_turn(swarm, core)
+    assert (task.status, asked(served)) == (TaskStatus.DONE, ["claude-old", "claude-opus-5"])
+    events = [(event["type"], event["payload"]) for event in (await run_of(swarm, task))["events"]]
+    assert any(kind == "llm_request_failed" and "GEMINI_API_KEY" in payload["error"] for kind, payload in events)
+    assert [payload["model"] for kind, payload in events if kind == "llm_retry_scheduled"] == [
+        "anthropic/claude-opus-5"
+    ]
+
+
+async def test_rejected_request_is_not_sent_to_a_fallback(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    served.script = lambda request: Reply(status=400, message="the account is closed")
+    core = reached(swarm, tmp_path, served, model={"fallback": ["gemini"]})
+    await submit(swarm, tmp_path)
+    assert (await one_turn(swarm, core)).status_reason is StatusReason.ESCALATED
+    assert set(asked(served)) == {"claude-sonnet-5-5"}
+
+
+# ── a crash, and changed settings ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("ends", ["crash", "failure"])
+async def test_interrupted_turn_goes_on_with_its_model_and_a_failed_one_takes_that_of_the_settings(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders, ends: str
+) -> None:
+    served.script = lambda request: LOOK if not request.answers else Reply(status=500, message="down")
+    core = reached(swarm, tmp_path, served, roles={"scout": {"model": "claude-opus-5", "effort": "high"}})
+    task = await submit(swarm, tmp_path)
+    held = await swarm.claim_one()
+    ending = await run_turn(held, core)
+    if ends == "failure":
+        await swarm.board.settle(held, ending.outcome, ending.writes)
+    await reclaimed(swarm)
+    await swarm.board.sweep("scout")
+    served.script = lambda request: Reply("counted")
+    changed = reached(swarm, tmp_path, served, roles={"scout": {"model": "claude-haiku-4-5"}})
+    ended = await one_turn(swarm, changed, "second")
+    assert (ended.task_id, ended.status) == (task.task_id, TaskStatus.DONE), ended.summary
+    *_, failed, last = served.calls
+    if ends == "crash":
+        assert model_of_task(last) == ("claude-opus-5", {"effort": "high"})
+        assert failed.body["messages"] == last.body["messages"] and failed.body["system"] == last.body["system"]
+    else:
+        assert model_of_task(last) == ("claude-haiku-4-5", None)
+        assert "First I look." not in last.raw.decode()
+
+
+async def test_next_turn_takes_the_model_of_the_settings(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    served.script = lambda request: Reply(calls=(("ask_user", {"question": "which one?"}),))
+    core = reached(swarm, tmp_path, served, roles={"scout": {"model": "claude-opus-5"}})
+    await submit(swarm, tmp_path)
+    waiting = await one_turn(swarm, core)
+    assert waiting.status_reason is StatusReason.INPUT_REQUIRED
+    await swarm.client.answer(waiting, {waiting.questions[0].key: "the first"})
+    served.script = lambda request: Reply("counted")
+    await one_turn(swarm, reached(swarm, tmp_path, served, roles={"scout": {"model": "claude-haiku-4-5"}}))
+    assert asked(served) == ["claude-opus-5", "claude-haiku-4-5"]
+
+
+# ── planners ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_model_of_an_objective_holds_for_its_tasks_unless_their_role_or_plan_names_one(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    tasks = [part("a"), part("b", "executor"), part("c", model="claude-haiku-4-5", effort="high")]
+    served.script = lambda request: Reply(calls=(("finish", {"answer": "a plan", "result": {"tasks": tasks}}),))
+    core = reached(swarm, tmp_path, served, roles={"executor": {"model": "claude-haiku-4-5", "effort": "low"}})
+    await submit(swarm, tmp_path, role="architect", model="claude-opus-5", fallback=["gemini"])
+    planned = await one_turn(swarm, core, role="architect")
+    assert planned.status_reason is StatusReason.DELEGATING, planned.summary
+    children = [task for task in await swarm.board.list() if task.plan_key]
+    assert {task.plan_key: (task.model, task.effort, task.fallback) for task in children} == {
+        "a": ("claude-opus-5", None, ("gemini",)),
+        "b": (None, None, None),
+        "c": ("claude-haiku-4-5", "high", None),
+    }
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        ({"model": "claude-opus-5"}, "you may not choose the model anthropic:claude-opus-5; you may choose anthropic:"),
+        ({"fallback": ["gemini"]}, "you may not choose the model gemini:gemini-3.8-flash"),
+        ({"model": "opnai:x"}, "did you mean openai:x"),
+        ({"effort": "high"}, "the model anthropic:claude-sonnet-5-5 has no effort to choose"),
+        ({"model": "claude-haiku-4-5", "effort": "max"}, "you may choose the effort low, medium, high"),
+        ({"effort": "huge"}, "effort"),
+    ],
+)
+async def test_planner_may_only_choose_what_the_operator_named(
+    swarm: SwarmRig, tmp_path: Path, choice: dict[str, Any], told: str
+) -> None:
+    expert = Expert(plan(part("a", **choice)), "refused")
+    core = thinking(swarm, expert, tmp_path, roles={"executor": {"model": "claude-haiku-4-5", "effort": "low"}})
+    await submit(swarm, tmp_path, role="architect")
+    await one_turn(swarm, core, role="architect")
+    assert told in expert.told[-1]
+    assert len(await swarm.board.list()) == 1
+
+
+async def test_delegate_names_models_efforts_and_prices_and_its_choice_reaches_the_task(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    specs: list[dict[str, Any]] = []
+
+    def model(request: Any) -> Any:
+        specs.extend(tool.parameters["properties"] for tool in request.tools if tool.name == "delegate")
+        given = {"role": "scout", "objective": "look", "model": "anthropic:claude-haiku-4-5", "effort": "medium"}
+        return decide(act("delegate", **given))
+
+    core = thinking(swarm, model, tmp_path, roles={"executor": {"model": "claude-haiku-4-5", "effort": "low"}})
+    await submit(swarm, tmp_path, role="architect")
+    await one_turn(swarm, core, role="architect")
+    assert specs[0]["model"]["enum"] == ["anthropic:claude-sonnet-5-5", "anthropic:claude-haiku-4-5"]
+    assert specs[0]["effort"]["description"].endswith("only for anthropic:claude-haiku-4-5")
+    described = specs[0]["role"]["description"]
+    assert "Model: anthropic:claude-haiku-4-5, 1 USD per million tokens read, 5 written." in described
+    [child] = [task for task in await swarm.board.list() if task.plan_key]
+    assert (child.model, child.effort) == ("anthropic:claude-haiku-4-5", "medium")
+
+
+async def test_delegate_offers_no_choice_where_there_is_one_model(swarm: SwarmRig, tmp_path: Path) -> None:
+    specs: list[dict[str, Any]] = []
+
+    def model(request: Any) -> Any:
+        specs.extend(tool.parameters["properties"] for tool in request.tools if tool.name == "delegate")
+        return "done"
+
+    await submit(swarm, tmp_path, role="architect")
+    await one_turn(swarm, thinking(swarm, model, tmp_path), role="architect")
+    assert specs and not {"model", "effort"} & specs[0].keys()
+
+
+# ── bad names, and documents by hand ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("roles", "told"),
+    [
+        ("{scuot: {model: gemini}}", "roles.scuot in swarm.yaml: there is no such role; roles are architect"),
+        ("{scout: {model: 'opnai:gpt-5'}}", "model of role scout (roles.scout in swarm.yaml"),
+        ("{scout: {model: gemini-3.8-flash}}", "write gemini:gemini-3.8-flash"),
+        ("{scout: {model: openai}}", "write openai:NAME"),
+        ("{scout: {effort: huge}}", "roles.scout.effort"),
+        ("{scout: {effort: minimal}}", "provider anthropic has no effort minimal: choose one of none, low"),
+        ("{scout: {modle: gemini}}", "roles.scout.modle"),
+        ("{scout: {fallback: [gemini, 'x:y']}}", "x:y names the unknown provider x"),
+    ],
+)
+def test_bad_choice_of_a_role_is_an_error_of_the_settings_at_doctor_and_at_start(
+    tmp_path: Path, roles: str, told: str
+) -> None:
+    (tmp_path / "swarm.yaml").write_text(f"roles: {roles}\n")
+    checked = command(tmp_path, "doctor")
+    assert checked.returncode == 1 and told in checked.stdout, checked.stdout
+    with pytest.raises(ConfigError) as fault:
+        load_swarm(load_settings(tmp_path, environment={}))
+    assert told in str(fault.value)
+
+
+def test_doctor_shows_the_models_of_roles_and_fallbacks_and_only_the_settings_may_choose_an_account(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "swarm.yaml").write_text("roles: {scout: {model: gemini, fallback: 'anthropic:claude-haiku-4-5'}}\n")
+    shown = command(tmp_path, "doctor").stdout
+    assert "role scout: gemini gemini-3.8-flash" in shown
+    assert "role scout: fallback anthropic claude-haiku-4-5" in shown
+    named = {"fallback": ["anthropic-vertex:claude-opus-5"]}
+    values = {"roles": {"scout": named}, "model": {"fallback": "gemini-vertex"}}
+    assert guarded_keys(values) == ["model.fallback", "roles.scout.fallback"]
+    settings = Settings(root=tmp_path)
+    roles, _, _ = load_swarm(settings)
+    paid = {**roles, "scout": roles["scout"].model_copy(update={"model": "anthropic-vertex:claude-opus-5"})}
+    with pytest.raises(ConfigError, match="paid by your account"):
+        check_models(settings, paid)
+    agreed = Settings(roles={"memory": ModelChoice(model="anthropic-vertex")})
+    check_models(agreed, paid)
+
+
+@pytest.mark.parametrize(
+    "choice", [{"model": "opnai:gpt"}, {"effort": "minimal"}, {"fallback": "x:y"}, {"model": "a b"}]
+)
+async def test_submit_refuses_a_choice_that_cannot_be_used(swarm: SwarmRig, choice: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="model"):
+        await swarm.client.submit("look around", role="scout", **choice)
+    assert await swarm.board.list() == []
+
+
+ODD = [
+    {"model": 5},
+    {"model": ""},
+    {"model": "opnai:gpt-5"},
+    {"model": "not\na name"},
+    {"model": {"name": "claude-opus-5"}},
+    {"effort": "huge"},
+    {"effort": "minimal"},
+    {"fallback": {"a": 1}},
+    {"fallback": ["x:y"]},
+    {"fallback": ["claude-opus-5"] * 9},
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=json.dumps)
+async def test_odd_choice_by_hand_blocks_that_task_with_the_reason_and_no_other(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders, odd: dict[str, Any]
+) -> None:
+    core = reached(swarm, tmp_path, served)
+    base = {"assigned_to": "scout", "status": "queued", "session_hash": "s1"}
+    await swarm.store.commit([Create("agent_tasks/odd", {**base, "objective": "count by hand", **odd})])
+    await swarm.submit("count the things", context={"path": str(tmp_path / "space")})
+    ended: list[Task] = []
+    for _ in range(3):
+        await admit_hand_written(swarm.board, "scout")
+        for held in await swarm.claim(wanted=4):
+            ending = await run_turn(held, core)
+            await swarm.board.settle(held, ending.outcome, ending.writes)
+            ended.append(await swarm.task(held.task.task_id))
+    assert TaskStatus.DONE in {task.status for task in ended}
+    stored = (await swarm.store.get("agent_tasks/odd")).data or {}
+    assert stored["status"] == "blocked", stored
+    named = next(iter(odd))
+    assert named in stored["summary"], stored["summary"]
+    await swarm.store.commit([Merge("agent_tasks/odd", {**dict.fromkeys(odd), "status": "queued"})])
+    await admit_hand_written(swarm.board, "scout")
+    assert (await one_turn(swarm, core)).status is TaskStatus.DONE
