@@ -202,7 +202,8 @@ def _model(settings: Settings, user: str) -> Finding:
     try:
         access = describe_access(settings, os.environ)
     except MissingApiKey as error:
-        return Finding("model", None, f"roles do not use the model {name}: {error}")
+        told = f"roles do not use the model {name}" if not user else f"{name} is not used"
+        return Finding("model", None, f"{told}: {error}")
     except FireswarmError as error:
         return Finding("model", False, f"{name}: {error}")
     limits = limits_of(model.model_name)

@@ -49,7 +49,8 @@ def check_models(settings: Settings, roles: Mapping[str, RoleCard]) -> None:
     for choice in settings.roles.values():
         used |= {split_provider(name) for name in (choice.model, *(choice.fallback or ())) if name}
     for name, card in roles.items():
-        place = f"model of role {name} (roles.{name} in {CONFIG_FILE}, or {name}/ROLE.md)"
+        place = f"roles.{name} in {CONFIG_FILE}" if name in settings.roles else f"roles/{name}/ROLE.md"
+        place = f"model of role {name} ({place})"
         try:
             settings.model_of(name, card)
         except ConfigError as error:
