@@ -115,6 +115,26 @@ async def test_role_may_have_the_only_model_of_the_swarm(
     assert asked(served) == ["gemini-3.8-flash"]
 
 
+async def test_names_of_a_fallback_belong_to_the_provider_of_their_place(swarm: SwarmRig, tmp_path: Path) -> None:
+    settings = Settings(roles={"scout": ModelChoice(effort="max", fallback=("claude-haiku-4-5",))})
+    chosen = settings.model_of("scout", ModelChoice(), ModelChoice(model="gemini", effort="high"))
+    assert (chosen.full_name, chosen.behind(0).full_name) == ("gemini:gemini-3.8-flash", "anthropic:claude-haiku-4-5")
+    with pytest.raises(ConfigError, match="gemini has no effort max: choose one of none, minimal"):
+        settings.model_of("scout", ModelChoice(), ModelChoice(model="gemini"))
+
+
+async def test_task_takes_over_nothing_that_does_not_fit_its_role(
+    swarm: SwarmRig, tmp_path: Path, served: FakeProviders
+) -> None:
+    served.script = lambda request: Reply(calls=(("finish", {"answer": "a plan", "result": {"tasks": [part("a")]}}),))
+    core = reached(swarm, tmp_path, served, roles={"scout": {"effort": "max"}})
+    await submit(swarm, tmp_path, role="architect", model="gemini")
+    planned = await one_turn(swarm, core, role="architect")
+    assert planned.status_reason is StatusReason.DELEGATING, planned.summary
+    [child] = [task for task in await swarm.board.list() if task.plan_key]
+    assert (child.model, child.effort) == (None, None)
+
+
 # ── planners ────────────────────────────────────────────────────────────────────────────────────────────
 
 

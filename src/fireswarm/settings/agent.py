@@ -104,12 +104,14 @@ class ModelSettings(SettingsSection):
         Limits of another model are those of the table; a model that the table does not have keeps the configured ones.
         Raises ConfigError.
         """
-        if choice == ModelChoice():
+        if choice.model is None and choice.effort is None and choice.fallback is None:
             return self
         update: dict[str, Any] = {}
         try:
             if choice.model is not None:
                 update = self._settings_for(choice.model)
+                if update and self.fallback:  # the names are those of the former provider
+                    update["fallback"] = tuple(self.behind(number).full_name for number in range(len(self.fallback)))
             if choice.effort is not None:
                 update["effort"] = choice.effort
             if choice.fallback is not None:

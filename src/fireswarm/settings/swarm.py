@@ -133,7 +133,7 @@ class Settings(AgentSettings):
 
         The task's choice is used first, then that of ``roles``, then that of the role's *card*, then ``model``.
         """
-        return self.model.choose(task.or_else(self.chosen_for(role, card)))
+        return self.model.choose(card).choose(self.roles.get(role, NO_CHOICE)).choose(task)
 
     def chosen_for(self, role: str, card: ModelChoice) -> ModelChoice:
         """Return what the settings and the card choose for a role."""

@@ -87,20 +87,24 @@ def choose_models(turn: Turn, tasks: Sequence[PlannedTask]) -> tuple[PlannedTask
 
 
 def inherit_choice(turn: Turn, role: str) -> ModelChoice:
-    """Return what a task for *role* takes from the choice of the task that plans it.
+    """Return what a task for *role* takes from the choice of the task that plans it: what its role leaves open.
 
-    It takes nothing if its role has a model, and otherwise what its role leaves open.
+    It takes nothing if its role has a model, or if the choice is about the model of the planner's role.
     """
-    card = turn.swarm.roles.get(role)
-    of_role = turn.swarm.settings.chosen_for(role, card if card is not None else NO_CHOICE)
-    if of_role.model is not None:
+    settings, task, card = turn.swarm.settings, turn.task, turn.swarm.roles.get(role, NO_CHOICE)
+    of_role, of_planner = settings.chosen_for(role, card), settings.chosen_for(task.assigned_to, turn.card)
+    if of_role.model is not None or (task.model is None and of_planner.model is not None):
         return NO_CHOICE
-    task = turn.task
-    return ModelChoice(
+    choice = ModelChoice(
         model=task.model,
         effort=task.effort if of_role.effort is None else None,
         fallback=task.fallback if of_role.fallback is None else None,
     )
+    try:
+        settings.model_of(role, card, choice)
+    except ConfigError:  # such as an effort of the role that the provider does not have
+        return NO_CHOICE
+    return choice
 
 
 def _choice_fault(turn: Turn, task: PlannedTask) -> str:
