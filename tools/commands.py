@@ -20,7 +20,7 @@ EXAMPLES: dict[str, str] = {
     "swarm init": "swarm init my-swarm",
     "swarm up": f"swarm up --roles scout,memory --replicas scout=2  {LONG}",
     "swarm role": f"swarm role scout --concurrency 2  {LONG}",
-    "swarm submit": "swarm submit 'count the words' --role scout --skill noop --context path=notes",
+    "swarm submit": "swarm submit 'count the words' --role scout --skill noop --context path=notes --effort low",
     "swarm tasks": "swarm tasks --status queued",
     "swarm show": "swarm show $TASK",
     "swarm watch": f"swarm watch $TASK  {LONG}",

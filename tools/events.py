@@ -52,7 +52,8 @@ EVENTS: dict[EventType, About] = {
         "a request is sent; `native`: the provider enforces the schema", (*_CALL, "native")
     ),
     EventType.LLM_RETRY_SCHEDULED: About(
-        "a transient error will be retried after this pause", ("turn", "attempt", "pause_seconds")
+        "a call will be repeated after this pause; `model`: by this model, since the one before cannot be reached",
+        ("turn", "attempt", "pause_seconds"),
     ),
     EventType.LLM_RESPONSE_RECEIVED: About(
         "an answer arrived; `input_tokens` counts the whole prompt, `usd` is null without a price",

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel
@@ -101,6 +101,8 @@ def _kinds(annotation: Any) -> list[str]:
 def _named(annotation: Any) -> str:
     if annotation is Any:
         return "JSON"
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{word}`" for word in get_args(annotation))
     if issubclass(annotation, Enum):
         if len(annotation) > MAX_WORDS:
             return "word"

@@ -155,6 +155,10 @@ class Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
+class SettingsSection(Contract):
+    """Base of the sections of a settings file."""
+
+
 JSON_TYPES = {"tuple_type": "Input should be a list", "dict_type": "Input should be an object"}
 """Messages for validation errors in terms of JSON and YAML instead of Python."""
 

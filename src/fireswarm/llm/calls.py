@@ -5,10 +5,13 @@ Pure.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from fireswarm.contracts.limits import truncate
-from fireswarm.contracts.llm.chat import OWN_ID, ChatResponse, ToolCall
+from fireswarm.contracts.llm.chat import OWN_ID, ChatMessage, ChatResponse, ToolCall
 from fireswarm.contracts.llm.decision import ActionStep, ActionType, ModelDecision
 from fireswarm.redaction import Redactor
 
@@ -63,10 +66,29 @@ def action_of_tool(call: ToolCall) -> ActionStep:
 
 def of_another_model(response: ChatResponse, decision: int) -> ChatResponse:
     """Return an answer in a form that any model accepts: its text and calls, without thoughts, and with our ids."""
-    calls = [
-        call.model_copy(update={"id": f"{OWN_ID}{decision}-{number}"}) for number, call in enumerate(response.calls)
-    ]
+    calls = [_with_id(call, f"{OWN_ID}{decision}-{number}") for number, call in enumerate(response.calls)]
     return response.model_copy(update={"content": (), "calls": tuple(calls)})
+
+
+def _with_id(call: ToolCall, own_id: str) -> ToolCall:
+    """Return a call with an id of ours, and its input in one order of keys, which a journal does not keep."""
+    given = json.loads(json.dumps(call.input, sort_keys=True, default=str))
+    return call.model_copy(update={"id": own_id, "input": given})
+
+
+def for_another_model(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """Return a conversation in a form that any model accepts, as ``of_another_model`` does for one answer."""
+    ids: dict[str, str] = {}
+    given: list[ChatMessage] = []
+    for number, message in enumerate(messages):
+        if message.role == "assistant":
+            ids = {call.id: f"{OWN_ID}given-{number}-{place}" for place, call in enumerate(message.calls)}
+        calls = tuple(_with_id(call, ids[call.id]) for call in message.calls)
+        outputs = tuple(
+            output.model_copy(update={"call_id": ids.get(output.call_id, output.call_id)}) for output in message.outputs
+        )
+        given.append(replace(message, content=None, calls=calls, outputs=outputs, wire=None))
+    return tuple(given)
 
 
 def clean_response(response: ChatResponse, redact: Redactor) -> ChatResponse:

@@ -17,6 +17,7 @@ from typing import Any
 from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolCall, ToolOutput, ToolSpec
 from fireswarm.contracts.llm.decision import TokenBudget
 from fireswarm.errors import BudgetExceeded
+from fireswarm.llm.calls import for_another_model
 from fireswarm.llm.tokens import estimate_media, estimate_tokens, estimate_tool, with_safety
 from fireswarm.redaction import sanitize
 
@@ -174,6 +175,11 @@ class Transcript:
             written += "".join(json.dumps(call.input, ensure_ascii=False) for call in calls)
         parts = [Part(Component.STATE, written, "an earlier decision")]
         self._add(ChatMessage("assistant", said, content=list(content) or None, calls=tuple(calls)), parts)
+
+    def give_to_another_model(self) -> None:
+        """Give the conversation the form that any model accepts: without another one's thoughts and ids."""
+        for entry, message in zip(self.entries, for_another_model(self.messages), strict=True):
+            entry.message = message
 
     def set_counts(self, prompt_tokens: int, output_tokens: int) -> None:
         """Set the provider's counts of the last call; call it after ``add_answer``."""

@@ -1,11 +1,32 @@
-"""Retry policy of model calls. Pure, except for the random number generator passed in."""
+"""When a failed call of a model is repeated, or made in another way. Pure, except for the given random numbers."""
 
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 
-from fireswarm.errors import ModelUnavailable
+from fireswarm.errors import ModelError, ModelRejected, ModelUnavailable, PromptTooLong
+
+_NOT_ABOUT_SCHEMA = re.compile(r"(?i)api.key|credit balance|billing|exceeds the maximum|non-empty")
+"""400 errors unrelated to the schema: a retry without the schema would not help."""
+
+OVERLOADED = frozenset({429, 529})
+"""HTTP statuses after which the whole fleet waits, not only this call."""
+
+GONE = 404
+"""HTTP status for a model that the provider does not have, or no longer."""
+
+
+def is_about_schema(error: ModelRejected) -> bool:
+    """Return True if the model may reject structured output: then the schema goes into the prompt."""
+    too_long = isinstance(error, PromptTooLong)
+    return error.status == 400 and not too_long and not _NOT_ABOUT_SCHEMA.search(str(error))
+
+
+def can_be_replaced(error: ModelError) -> bool:
+    """Return True if another model may answer: this one cannot be reached, or does not exist."""
+    return isinstance(error, ModelUnavailable) or (isinstance(error, ModelRejected) and error.status == GONE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,13 +103,13 @@ class Assignment:
     immediately if a person is at a terminal. ``grant`` holds what the calls may use.
 
     ``result_schema`` is the JSON Schema of the structured result, ``roles`` are those to delegate work to, with what
-    each does, and ``children`` the results of delegated tasks in words, by their keys, None for one at work.
-    ``outputs`` is the folder whose files become artifacts of the task, ``inputs`` are the files that it was given,
-    ``colleagues`` the agents to talk to. ``checks`` run before the run ends, and send the work back at most
-    ``max_revisions`` times. ``plan_to_approve`` returns the plan of a structured result that a person has to approve,
-    or "". ``next_message`` returns a person's reply to an answer, or None at the end of the conversation; ``steering``
-    holds messages sent while the work is in progress. The model is told the time left until ``deadline``, counted from
-    ``began_at``.
+    each does, ``models`` those that may be chosen for it (True: with an effort), and ``children`` the results of
+    delegated tasks in words, by their keys, None for one at work. ``outputs`` is the folder whose files become
+    artifacts of the task, ``inputs`` are the files that it was given, ``colleagues`` the agents to talk to. ``checks``
+    run before the run ends, and send the work back at most ``max_revisions`` times. ``plan_to_approve`` returns the
+    plan of a structured result that a person has to approve, or "". ``next_message`` returns a person's reply to an
+    answer, or None at the end of the conversation; ``steering`` holds messages sent while the work is in progress. The
+    model is told the time left until ``deadline``, counted from ``began_at``.
     """
 
     task: str
@@ -134,6 +134,7 @@ class Assignment:
     extra_decisions: int = 0
     result_schema: Mapping[str, Any] | None = None
     roles: Mapping[str, str] = field(default_factory=dict[str, str])
+    models: Mapping[str, bool] = field(default_factory=dict[str, bool])
     children: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     next_message: Callable[[str], Awaitable[str | None]] | None = None
     steering: Steering = field(default_factory=Steering)

@@ -33,6 +33,8 @@ def record_start(recorder: Recorder, mind: Mind, assignment: Assignment) -> None
             "model": client.model.name if client else settings.model.model_name,
             "profile": assignment.grant.profile,
             "max_turns": settings.runtime.max_turns,
+            **({"effort": settings.model.effort} if settings.model.effort else {}),
+            **({"fallback": list(settings.model.fallback)} if settings.model.fallback else {}),
         },
     )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fireswarm.contracts.llm.chat import ChatResponse, ToolOutput
+from fireswarm.contracts.llm.step_names import answer_step
 from fireswarm.contracts.ports import Recorder
 from fireswarm.contracts.skills.skill import SkillResult, SkillState
 from fireswarm.errors import (
@@ -22,12 +23,11 @@ from fireswarm.errors import (
     NoProgress,
     NotFound,
 )
+from fireswarm.llm.asking import Asking
 from fireswarm.llm.budget import Spend
 from fireswarm.llm.calls import FINISH
-from fireswarm.llm.client import Asking
 from fireswarm.llm.compaction import announce
 from fireswarm.llm.prompt import Component, Part, Transcript
-from fireswarm.llm.step_names import answer_step
 from fireswarm.llm.tokens import CHARS_PER_TOKEN, prompt_limit
 from fireswarm.mind import events, tools
 from fireswarm.mind.approvals import NeedsAnswer
@@ -49,6 +49,7 @@ from fireswarm.mind.handlers.skills import Delegates
 from fireswarm.mind.mind import Mind, RunFailed
 from fireswarm.mind.progress import Progress
 from fireswarm.mind.tool_run import ToolRun
+from fireswarm.settings.agent import ModelSettings
 
 FEW_ANSWERS = 3
 """Number of answers left at which the model is warned."""
@@ -78,9 +79,9 @@ async def think(mind: Mind, assignment: Assignment, recorder: Recorder) -> Concl
 class Run:
     """A run in progress. ``answer`` is the last answer of the model, ``outputs`` are the outputs of its calls so far.
 
-    ``output_room`` is the number of characters that all outputs of one answer may take. ``notes`` are added to the next
-    message. ``unanswered`` is True between a request and its answer. ``reopened`` are the steps of messages that
-    resumed the run after a failure, ``sent_back`` counts the answers after which a check failed.
+    ``notes`` are added to the next message. ``unanswered`` is True between a request and its answer. ``reopened`` are
+    the steps of messages that resumed the run after a failure, ``sent_back`` counts the answers after which a check
+    failed.
     """
 
     mind: Mind
@@ -90,7 +91,6 @@ class Run:
     transcript: Transcript
     asking: Asking | None
     decision_limit: int
-    output_room: int
     budget: BudgetNotes | None = None
     answer: ChatResponse = field(default_factory=lambda: ChatResponse(text=""))
     outputs: list[ToolOutput] = field(default_factory=list[ToolOutput])
@@ -110,8 +110,12 @@ class Run:
             asking = Asking(mind.client, recorder, transcript, recorder.words if recorder.follows else None)
             budget = BudgetNotes(assignment, recorder, asking)
         limit = mind.settings.runtime.max_turns + assignment.extra_decisions
-        room = prompt_limit(mind.settings.model) * CHARS_PER_TOKEN // SHARE_OF_OUTPUTS
-        return cls(mind, assignment, recorder, state, transcript, asking, limit, room, budget)
+        return cls(mind, assignment, recorder, state, transcript, asking, limit, budget)
+
+    @property
+    def settings(self) -> ModelSettings:
+        """Settings of the model that is asked now."""
+        return self.mind.settings.model if self.asking is None else self.asking.client.settings
 
     async def conclude(self) -> Conclusion:
         """Run to the end, end the background commands, and record the end."""
@@ -169,7 +173,7 @@ class Run:
         """Ask the model for its next answer; a dry run ends here. Raises RunFailed after ``max_turns``."""
         state, asking = self.state, self.asking
         if self.assignment.dry_run:
-            announce(self.transcript, self.mind.settings.model, self.recorder, 1)
+            announce(self.transcript, self.settings, self.recorder, 1)
             text = describe_first_request(self.mind.settings, state.briefing.candidates, self.transcript)
             return self._end(ConclusionStatus.DRY_RUN, text, reason="dry_run")
         self.unanswered = True
@@ -206,7 +210,7 @@ class Run:
 
     def _keep(self) -> tuple[Part, ...]:
         """Return text that compaction keeps verbatim: instructions in use, the person's messages, the to-do list."""
-        state, limit = self.state, prompt_limit(self.mind.settings.model)
+        state, limit = self.state, prompt_limit(self.settings)
         kept = [state.kept.part(limit, state.outputs.names[-MAX_NAMED:])]
         if state.skill and state.skill != self.assignment.named and self.mind.catalog.skills[state.skill].entry is None:
             shown = state.outputs.show(f"skill {state.skill}", state.briefing.activation(state.skill))
@@ -223,7 +227,8 @@ class Run:
             return await self._take_answer()
         self.outputs, state.has_failed = [], False
         calls = list(enumerate(answer.calls, 1))
-        most = state.outputs.share(len(calls), self.output_room)
+        room = prompt_limit(self.settings) * CHARS_PER_TOKEN // SHARE_OF_OUTPUTS
+        most = state.outputs.share(len(calls), room)
         calls[most:] = [(n, call.model_copy(update={"fault": TOO_MANY.format(most)})) for n, call in calls[most:]]
         if answer.stop in CUT_SHORT:
             calls[-1] = (calls[-1][0], calls[-1][1].model_copy(update={"fault": cut_call(answer.stop)}))

@@ -29,7 +29,7 @@ def run_tools(assignment: Assignment) -> dict[str, RunTool]:
         own[specs.RECALL] = RunTool(specs.RECALL_SPEC, session_facts.recall, reads=True)
         own[specs.REMEMBER] = RunTool(specs.REMEMBER_SPEC, session_facts.remember)
     if assignment.roles:
-        own[specs.DELEGATE] = RunTool(specs.delegate_spec(assignment.roles), small_tools.delegate)
+        own[specs.DELEGATE] = RunTool(specs.delegate_spec(assignment.roles, assignment.models), small_tools.delegate)
     if assignment.colleagues is not None:
         own[specs.ASK] = RunTool(specs.ASK_SPEC, colleagues.ask)
         own[specs.TELL] = RunTool(specs.TELL_SPEC, colleagues.tell)

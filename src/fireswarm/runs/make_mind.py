@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
-
-import anyio
 
 from fireswarm.contracts.limits import MAX_KEPT_OUTPUT_BYTES
 from fireswarm.contracts.ports import ChatModel, Clock, Store
 from fireswarm.errors import ConfigError, MissingApiKey
-from fireswarm.llm.budget import Ledger, Meter
-from fireswarm.llm.client import ModelClient
-from fireswarm.llm.codecs.json_tools import JsonTools
-from fireswarm.llm.limiter import FirestoreLimits, Limiter
-from fireswarm.llm.retry import RetryPolicy
+from fireswarm.llm.budget import Ledger
 from fireswarm.mind.mind import Mind
 from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimits
 from fireswarm.processes.shell import Shell
 from fireswarm.processes.startup import without_collector
 from fireswarm.redaction import Redactor, secret_values, without_credentials
-from fireswarm.runs.model_adapters import make_model
+from fireswarm.runs.model_clients import ModelClients
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.cache import default_cache
@@ -63,13 +56,12 @@ def make_mind(
     """
     env = os.environ if environment is None else environment
     redact = redactor_for(settings, env)
-    client, no_model = None, "worker.think is never"
+    client, clients, no_model = None, None, "worker.think is never"
     if asks:
+        protocol = prompt_file(root / "roles", PROTOCOL_FILE)
+        clients = ModelClients(settings, root, env, clock, redact, protocol, store, ledger, model)
         try:
-            model = model or make_model(settings, root, env)
-            client = _client(settings, model, clock, redact, store, ledger)
-            if not (model.knows_tools and settings.model.decision_mode == "tools"):
-                client = replace(client, codec=JsonTools(prompt_file(root / "roles", PROTOCOL_FILE)))
+            client = clients.open(settings.model)
         except MissingApiKey as error:
             no_model = str(error)
     runtime = settings.runtime
@@ -77,7 +69,7 @@ def make_mind(
     environment = without_secrets(settings, env)
     shell = Shell.of(runtime.shell_linux, runtime.shell_windows, MAX_KEPT_OUTPUT_BYTES, environment, limits)
     reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
-    return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker)
+    return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker, clients)
 
 
 def make_reranker(settings: AgentSettings, environment: Mapping[str, str]) -> Reranker:
@@ -91,37 +83,10 @@ def make_reranker(settings: AgentSettings, environment: Mapping[str, str]) -> Re
     return GeminiReranker(key, settings.skills.reranker_model, gemini.base_url)
 
 
-def _client(
-    settings: AgentSettings,
-    model: ChatModel,
-    clock: Clock,
-    redact: Redactor,
-    store: Store | None,
-    ledger: Ledger | None,
-) -> ModelClient:
-    """Return the client of *model* with its limits, budget, retries and ledger."""
-    chosen, runtime = settings.model.chosen, settings.runtime
-    limits = (chosen.requests_per_minute, chosen.tokens_per_minute)
-    shared = FirestoreLimits(store, clock, model.provider, *limits) if store is not None else None
-    return ModelClient(
-        model,
-        settings.model,
-        clock,
-        Limiter(clock, *limits, shared, runtime.retry_max_delay_seconds),
-        Meter(settings.budget, model.name),
-        RetryPolicy(runtime.max_llm_retries, runtime.retry_base_delay_seconds, runtime.retry_max_delay_seconds),
-        redact,
-        ledger,
-        settings.logging.debug_llm_bodies,
-    )
-
-
 async def close_model(mind: Mind) -> None:
-    """Close the connections of the model from ``make_mind``."""
-    close = getattr(mind.client.model, "aclose", None) if mind.client is not None else None
-    if close is not None:
-        with anyio.CancelScope(shield=True):
-            await close()
+    """Close the connections of the models from ``make_mind``."""
+    if mind.clients is not None:
+        await mind.clients.close()
 
 
 def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:

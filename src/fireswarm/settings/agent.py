@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from fireswarm.contracts.section import SettingsSection
+from fireswarm.contracts.base import SettingsSection
+from fireswarm.contracts.model_choice import Effort, Fallback, ModelChoice
 from fireswarm.contracts.skills.permissions import Rules
-from fireswarm.settings.model_limits import Price, limits_of
-from fireswarm.settings.providers import ProviderName, Providers, ProviderSettings
+from fireswarm.errors import ConfigError
+from fireswarm.settings.model_limits import UNKNOWN, Price, limits_of
+from fireswarm.settings.providers import ProviderName, Providers, ProviderSettings, maker_fault, split_model
 
 
 class ModelSettings(SettingsSection):
@@ -20,6 +22,12 @@ class ModelSettings(SettingsSection):
         default="anthropic", description="API that serves the model, see models.md; scripted needs no network"
     )
     name: str | None = Field(default=None, description="model name; default: the provider's, see models.md")
+    effort: Effort | None = Field(
+        default=None, description="how much the model thinks, in place of the provider's option effort"
+    )
+    fallback: Fallback = Field(
+        default=(), description="models to ask, in this order, while the model cannot be reached: NAME, PROVIDER:NAME"
+    )
     script: str | None = Field(
         default=None, description="for provider scripted: a fixtures file (.json), or FILE.py:FUNCTION"
     )
@@ -55,8 +63,18 @@ class ModelSettings(SettingsSection):
 
     @property
     def chosen(self) -> ProviderSettings:
-        """Settings of the chosen provider."""
-        return self.providers.of(self.provider)
+        """Settings of the chosen provider, with the effort."""
+        return self.providers.of(self.provider).with_effort(self.effort)
+
+    @property
+    def full_name(self) -> str:
+        """The model as ``PROVIDER:NAME``."""
+        return f"{self.provider}:{self.model_name}"
+
+    @property
+    def choice(self) -> ModelChoice:
+        """The model, its effort and its fallbacks, in a form that can be stored."""
+        return ModelChoice(model=self.full_name, effort=self.effort, fallback=self.fallback)
 
     @property
     def context_tokens(self) -> int:
@@ -72,7 +90,62 @@ class ModelSettings(SettingsSection):
     def _check_name(self) -> ModelSettings:
         if not self.model_name:
             raise ValueError(f"provider {self.provider} has no default model: set model.name, or --model")
+        chosen = self.providers.of(self.provider)
+        if self.effort is not None and self.effort not in chosen.efforts:
+            known = ", ".join(chosen.efforts)
+            raise ValueError(f"provider {self.provider} has no effort {self.effort}: choose one of {known}")
+        for number in range(len(self.fallback)):
+            self.behind(number)
         return self
+
+    def choose(self, choice: ModelChoice) -> ModelSettings:
+        """Return the settings of the chosen model; what the choice leaves open stays as it is.
+
+        Limits of another model are those of the table; a model that the table does not have keeps the configured ones.
+        Raises ConfigError.
+        """
+        if choice.model is None and choice.effort is None and choice.fallback is None:
+            return self
+        update: dict[str, Any] = {}
+        try:
+            if choice.model is not None:
+                update = self._settings_for(choice.model)
+                if update and self.fallback:  # the names are those of the former provider
+                    update["fallback"] = tuple(self.behind(number).full_name for number in range(len(self.fallback)))
+            if choice.effort is not None:
+                update["effort"] = choice.effort
+            if choice.fallback is not None:
+                update["fallback"] = choice.fallback
+            return ModelSettings(**(dict(self) | update))
+        except ValidationError as error:
+            faults = [item["msg"].removeprefix("Value error, ") for item in error.errors()]
+            raise ConfigError("; ".join(faults)) from error
+        except ValueError as error:
+            raise ConfigError(str(error)) from error
+
+    def behind(self, number: int) -> ModelSettings:
+        """Return the settings of a fallback, and of those after it. The effort is the model's alone.
+
+        Raises ValueError for a name that cannot be used.
+        """
+        update = self._settings_for(self.fallback[number]) | {"effort": None, "fallback": self.fallback[number + 1 :]}
+        return self.model_copy(update=update)
+
+    def _settings_for(self, text: str) -> dict[str, Any]:
+        """Return the settings that differ for the model *text*. Raises ValueError."""
+        provider, name = split_model(text, self.provider)
+        chosen = self.providers.of(provider)
+        name = name or (self.name if provider == self.provider else None) or chosen.default_model
+        if not name:
+            raise ValueError(f"provider {provider} has no default model: write {provider}:NAME")
+        if fault := maker_fault(provider, name, chosen):
+            raise ValueError(fault)
+        if (provider, name) == (self.provider, self.model_name):
+            return {}
+        known = limits_of(name) is not UNKNOWN
+        return {"provider": provider, "name": name} | (
+            {"max_tokens": None, "max_context_tokens": None} if known else {}
+        )
 
     @model_validator(mode="after")
     def _room_for_a_prompt(self) -> ModelSettings:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from fireswarm.contracts.section import SettingsSection
+from fireswarm.contracts.base import SettingsSection
 
 PLACE = r"^[a-z0-9][a-z0-9-]{0,62}$"
 """Part of the server's address, which gets the credentials, so dots and slashes are not allowed."""
 
 PROJECT = r"^[a-z0-9][a-z0-9.:-]{0,99}$"
+
+GEMINI_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
 class ProviderSettings(SettingsSection):
@@ -32,6 +35,9 @@ class ProviderSettings(SettingsSection):
     """Variable of the API key if no other is named."""
     modules: ClassVar[tuple[str, ...]] = ()
     extra: ClassVar[str] = ""
+    efforts: ClassVar[tuple[str, ...]] = ("none", "low", "medium", "high", "xhigh", "max")
+    """Efforts that the API takes. ``none`` leaves the option out, unless it ``sends_none``."""
+    sends_none: ClassVar[bool] = False
 
     base_url: str | None = Field(default=None, description="base URL of the API, such as a gateway's")
     requests_per_minute: int | None = Field(
@@ -49,6 +55,14 @@ class ProviderSettings(SettingsSection):
         """Name of the variable with the key, or None if the provider needs no key. An empty name is a fault."""
         return getattr(self, "api_key_env", None)
 
+    def with_effort(self, effort: str | None) -> ProviderSettings:
+        """Return the settings with *effort* as an option; None leaves the options as they are."""
+        if effort is None:
+            return self
+        options = {name: value for name, value in self.options.items() if name != "effort"}
+        more = {} if effort == "none" and not self.sends_none else {"effort": effort}
+        return self.model_copy(update={"options": options | more})
+
 
 class AnthropicSettings(ProviderSettings):
     """Claude at Anthropic. The key is never in a file: ``api_key_env`` is the name of its variable."""
@@ -64,6 +78,7 @@ class GeminiSettings(ProviderSettings):
     """Gemini at Google, by a key."""
 
     adapter = "gemini:open_model"
+    efforts = GEMINI_EFFORTS
     default_model = "gemini-3.8-flash"
     usual_key = "GEMINI_API_KEY"
 
@@ -96,6 +111,7 @@ class GeminiOnVertexSettings(VertexSettings):
     """Gemini on Vertex AI."""
 
     adapter = "gemini:open_on_vertex"
+    efforts = GEMINI_EFFORTS
     default_model = GeminiSettings.default_model
 
 
@@ -116,6 +132,8 @@ class OpenAiSettings(ProviderSettings):
     """OpenAI, or any endpoint with its chat completions: Ollama, vLLM, OpenRouter, a gateway."""
 
     adapter = "openai:open_model"
+    efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    sends_none = True
     usual_key = "OPENAI_API_KEY"
     modules = ("openai",)
     extra = "openai"
@@ -164,6 +182,7 @@ class ScriptedSettings(ProviderSettings):
     """Answers from a file."""
 
     default_model = "scripted"
+    efforts = OpenAiSettings.efforts
 
 
 SCRIPTED = ScriptedSettings()
@@ -174,3 +193,50 @@ if TYPE_CHECKING:
     ProviderName = str
 else:
     ProviderName = Literal[(*DEFAULTS, "scripted")]
+
+NAMES = (*DEFAULTS, "scripted")
+"""The names of all providers."""
+
+_COLONS = ("openai", "anthropic-bedrock", "scripted")
+"""Providers whose names of models may contain a colon, such as ``qwen3:32b``."""
+
+_MAKERS = {"claude-": "anthropic", "gemini-": "gemini", "gpt-": "openai"}
+"""The provider that serves the models whose names begin so; gateways may serve any."""
+
+
+def split_model(text: str, provider: str) -> tuple[str, str]:
+    """Return the provider and the name of a model written as ``PROVIDER:NAME``, a provider, or a name of *provider*.
+
+    The name is "" for the provider's default. Raises ValueError for an unknown provider.
+    """
+    if text in NAMES:
+        return text, ""
+    before, colon, after = text.partition(":")
+    if not colon:
+        return provider, text
+    if before in NAMES:
+        return before, after
+    near = get_close_matches(before, NAMES, 1, 0.8)
+    if near or provider not in _COLONS:
+        hint = f"did you mean {near[0]}:{after}?" if near else f"write PROVIDER:NAME with one of {', '.join(NAMES)}"
+        raise ValueError(f"{text} names the unknown provider {before}; {hint}")
+    return provider, text
+
+
+def split_provider(text: str) -> str:
+    """Return the provider in ``PROVIDER:NAME``; another text stays as it is."""
+    return text.partition(":")[0]
+
+
+def maker_fault(provider: str, name: str, settings: ProviderSettings) -> str:
+    """Return why *provider* cannot serve the model, and what to write, or "". A gateway may serve any model."""
+    maker = next((maker for begin, maker in _MAKERS.items() if name.startswith(begin)), "")
+    if not maker or settings.base_url is not None or provider == "scripted" or provider.split("-")[0] == maker:
+        return ""
+    return f"{provider} does not serve {name}: write {maker}:{name}, or the name of a model of {provider}"
+
+
+def is_paid_by_account(model: str) -> bool:
+    """Return True if *model* names a provider that is paid by the account of the machine, without a key."""
+    provider = DEFAULTS.get(split_provider(model))
+    return provider is not None and bool(provider.access)

@@ -82,6 +82,8 @@ def _yaml(value: Any) -> str:
 
 def _kind(annotation: Any) -> str:
     origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is typing.Annotated:
+        return _kind(inner[0])
     if origin is Literal:
         return "word" if isinstance(inner[0], str) else type(inner[0]).__name__
     if origin in (types.UnionType, typing.Union):

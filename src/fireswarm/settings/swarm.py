@@ -8,10 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from fireswarm.contracts.base import SessionName
-from fireswarm.contracts.section import SettingsSection
+from fireswarm.contracts.base import SessionName, SettingsSection
+from fireswarm.contracts.model_choice import NO_CHOICE, ModelChoice
 from fireswarm.contracts.skills.limits import BackboneSettings
-from fireswarm.settings.agent import AgentSettings
+from fireswarm.settings.agent import AgentSettings, ModelSettings
 
 CONFIG_FILE = "swarm.yaml"
 STORE_TOKEN = "FIRESWARM_STORE_TOKEN"
@@ -112,6 +112,10 @@ class Settings(AgentSettings):
 
     root: Path = Field(default=Path(), description="folder that holds roles/, mailbox/ and skills/")
     session: SessionName = Field(default="default", description="name of the session")
+    roles: dict[str, ModelChoice] = Field(
+        default_factory=dict,
+        description="model, effort and fallback by role, in place of those of its ROLE.md and of model",
+    )
     store: StoreSettings = StoreSettings()
     leases: LeaseSettings = LeaseSettings()
     queue: QueueSettings = QueueSettings()
@@ -123,6 +127,17 @@ class Settings(AgentSettings):
     def path(self, relative: Path | str) -> Path:
         """Resolve a path against the root folder."""
         return (self.root / relative).resolve()
+
+    def model_of(self, role: str, card: ModelChoice, task: ModelChoice = NO_CHOICE) -> ModelSettings:
+        """Return the model of a role, or of one of its tasks. Raises ConfigError for a choice that cannot be used.
+
+        The task's choice is used first, then that of ``roles``, then that of the role's *card*, then ``model``.
+        """
+        return self.model.choose(card).choose(self.roles.get(role, NO_CHOICE)).choose(task)
+
+    def chosen_for(self, role: str, card: ModelChoice) -> ModelChoice:
+        """Return what the settings and the card choose for a role."""
+        return self.roles.get(role, NO_CHOICE).or_else(card)
 
     @property
     def shared_project(self) -> str:

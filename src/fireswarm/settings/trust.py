@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from fireswarm.contracts.base import command_line
 from fireswarm.errors import ConfigError
-from fireswarm.settings.providers import DEFAULTS
+from fireswarm.settings.providers import DEFAULTS, is_paid_by_account
 
 GUARDED: dict[str, object] = {
     "model.script": None,
@@ -127,6 +127,9 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
     provider = DEFAULTS.get(str(model.get("provider")))
     if provider is not None and provider.access:  # paid by the account of the machine
         found.append("model.provider")
+    found += _paid_choices("model", model)
+    for role, chosen in _section(values, "roles").items():
+        found += _paid_choices(f"roles.{role}", chosen)
     for name, keys in _section(model, "providers").items():
         given = cast("Mapping[str, Any]", keys) if isinstance(keys, Mapping) else {}
         found += [f"model.providers.{name}.{key}" for key in ADDRESSES if given.get(key) is not None]
@@ -135,6 +138,18 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
         if given.get("api_key_env") not in (None, USUAL_KEYS.get(name)):
             found.append(f"model.providers.{name}.api_key_env")
     return [*found, *_starting_capabilities(values)]
+
+
+def _paid_choices(place: str, chosen: object) -> list[str]:
+    """Return the keys of a choice of models that name a provider which the account of the machine pays for."""
+    found: list[str] = []
+    given = cast("Mapping[str, object]", chosen) if isinstance(chosen, Mapping) else {}
+    for key in ("model", "fallback"):
+        named = given.get(key)
+        names = cast("list[object]", named) if isinstance(named, list) else [named]
+        if any(is_paid_by_account(name) for name in names if isinstance(name, str)):
+            found.append(f"{place}.{key}")
+    return found
 
 
 def untrusted_keys(file: Path, digest: str, values: Mapping[str, Any], home: Path) -> list[str]:

@@ -60,3 +60,10 @@ def test_answer_whose_order_is_damaged_is_used_as_it_is(order: str | None) -> No
 @pytest.mark.parametrize("result", [{}, {"text": "t"}, {ANSWER: "words"}, {ANSWER: None}])
 def test_result_without_an_answer_stays(result: dict[str, Any]) -> None:
     assert exact_answer(with_exact_answer(result, CLEAN)) == result
+
+
+def test_answer_with_sorted_keys_is_restored_from_a_store_that_shuffles_them() -> None:
+    answer = [{"id": "a", "input": {"a": 1, "b": 2}, "name": "n", "type": "tool_use"}]
+    result = with_exact_answer({ANSWER: answer}, CLEAN)
+    shuffled = [{"type": "tool_use", "input": {"b": 2, "a": 1}, "name": "n", "id": "a"}]
+    assert json.dumps(exact_answer(result | {ANSWER: shuffled})[ANSWER]) == json.dumps(answer)

@@ -9,6 +9,7 @@ from pydantic import AliasPath, field_validator
 
 from fireswarm.api.models.base import MOMENT, AnyJson, Id, JsonMap, Page, RequestModel, ResponseModel, documented
 from fireswarm.api.models.capabilities import UseSent, UseView, dump_uses
+from fireswarm.contracts.model_choice import Effort, Fallback, ModelName
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, NO_DEADLINE, StatusReason, TaskStatus
 
@@ -58,6 +59,13 @@ class TaskCreate(RequestModel):
     )
     skill: str | None = documented(
         "skill to use; if omitted, the swarm chooses one", "noop", default=None, min_length=1, max_length=128
+    )
+    model: ModelName | None = documented(
+        "model, as NAME or PROVIDER:NAME; default: the role's", "gemini:gemini-3.8-flash", default=None
+    )
+    effort: Effort | None = documented("how much the model thinks; default: the role's", "high", default=None)
+    fallback: Fallback | None = documented(
+        "models to ask while the model cannot be reached", ["anthropic:claude-haiku-4-5"], default=None
     )
     context: JsonMap = documented(
         "subject of the task as free JSON; `best_effort`: true asks for a report without a model",
@@ -205,6 +213,11 @@ class TaskOut(ResponseModel):
     )
     plan_key: str = documented("name in the plan that created it", "inventory", default="")
     skill: str | None = documented("requested skill", "noop", default=None)
+    model: str | None = documented("model that was chosen for it", "gemini:gemini-3.8-flash", default=None)
+    effort: str | None = documented("effort that was chosen for it", "high", default=None)
+    fallback: tuple[str, ...] | None = documented(
+        "models to ask while its model cannot be reached", ["anthropic:claude-haiku-4-5"], default=None
+    )
     context: dict[str, Any] = documented(
         "subject of the task as free JSON", {"path": "/srv/docs"}, default_factory=dict
     )

@@ -47,6 +47,15 @@ BestEffort = Annotated[
     ),
 ]
 Expected = Annotated[str, typer.Option("--expect", help="Expected outcome, used to judge the result.")]
+After = Annotated[list[str] | None, typer.Option("--after", help="Id of a task to wait for, repeatable.")]
+ModelNamed = Annotated[
+    str | None,
+    typer.Option("--model", help="NAME or PROVIDER:NAME; also for the tasks below it whose roles have no model."),
+]
+EffortNamed = Annotated[str | None, typer.Option("--effort", help="How much the model thinks: low, medium, high, ...")]
+FallbackNamed = Annotated[
+    list[str] | None, typer.Option("--fallback", help="Model to ask while the model cannot be reached; repeatable.")
+]
 OnChildFailure = Annotated[
     ChildFailure, typer.Option("--on-child-failure", help="If a task below is given up: plan again, wait, or fail.")
 ]

@@ -33,6 +33,7 @@ from fireswarm.errors import FireswarmError, MissingApiKey
 from fireswarm.llm.budget import Meter
 from fireswarm.runs.model_adapters import describe_access
 from fireswarm.settings import Settings
+from fireswarm.settings.agent import ModelSettings
 from fireswarm.settings.extras import install_command
 from fireswarm.settings.model_limits import UNKNOWN, limits_of
 from fireswarm.settings.packaged import packaged_path
@@ -73,7 +74,7 @@ def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None,
             settings = board_settings(root, store, project)
     if settings is not None:
         findings += _data(settings)
-        findings.append(_model(settings))
+        findings += _models(settings)
         findings += run_async(lambda: _store(settings))
     findings += _extras()
     if as_json:
@@ -171,21 +172,38 @@ def _plugins() -> list[Finding]:
     return [Finding("plugin", False, f"{place} left out: {why}") for place, why in registry().left_out]
 
 
-def _model(settings: Settings) -> Finding:
-    """Check the model's settings, key and price."""
-    model = settings.model
+def _models(settings: Settings) -> list[Finding]:
+    """Check the model of the settings, those that roles choose, and their fallbacks."""
+    from fireswarm.swarm.opening.open_parts import data_path, load_roles
+
     if settings.worker.think == "never":
-        return Finding("model", None, "worker.think is never: roles use no model")
+        return [Finding("model", None, "worker.think is never: roles use no model")]
+    chosen = [("", settings.model)]
+    with contextlib.suppress(FireswarmError):  # it is in the findings of the roles
+        cards = load_roles(data_path(settings, "roles"))
+        chosen += [(f"role {name}: ", settings.model_of(name, card)) for name, card in cards.items()]
+    models: dict[str, tuple[str, ModelSettings]] = {}
+    for user, model in chosen:
+        models.setdefault(model.full_name, (user, model))
+        for number in range(len(model.fallback)):
+            behind = model.behind(number)
+            models.setdefault(behind.full_name, (f"{user}fallback ", behind))
+    return [_model(settings.model_copy(update={"model": model}), user) for user, model in models.values()]
+
+
+def _model(settings: Settings, user: str) -> Finding:
+    """Check a model's settings, key and price. *user* is the first role that chooses it, or ""."""
+    model = settings.model
     if model.provider == "scripted":
         known = bool(model.script)
-        return Finding(
-            "model", known, f"scripted: {model.script}" if known else "scripted, but model.script is not set"
-        )
-    name = f"{model.provider} {model.model_name}"
+        text = f"scripted: {model.script}" if known else "scripted, but model.script is not set"
+        return Finding("model", known, f"{user}{text}")
+    name = f"{user}{model.provider} {model.model_name}"
     try:
         access = describe_access(settings, os.environ)
     except MissingApiKey as error:
-        return Finding("model", None, f"roles do not use the model {name}: {error}")
+        told = f"roles do not use the model {name}" if not user else f"{name} is not used"
+        return Finding("model", None, f"{told}: {error}")
     except FireswarmError as error:
         return Finding("model", False, f"{name}: {error}")
     limits = limits_of(model.model_name)

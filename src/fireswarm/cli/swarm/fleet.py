@@ -19,7 +19,8 @@ from anyio.lowlevel import current_token
 
 from fireswarm.cli.shared.fleet import bound_to, fleet_of, print_address, refuse_second_fleet, stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
-from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.contracts.model_choice import NO_CHOICE
+from fireswarm.errors import ConfigError, InvalidInput, MissingApiKey
 from fireswarm.processes.watchdog import watch_loop
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.reload import Reloader
@@ -153,7 +154,7 @@ def role(
 
     async def main() -> None:
         async with watch_loop(), stop_signal() as stop, open_parts(settings, thinks=True) as parts:
-            line = f"{parts.clock.now():%Y-%m-%d %H:%M:%S} {agent} works as role {name}, {_how(parts)}"
+            line = f"{parts.clock.now():%Y-%m-%d %H:%M:%S} {agent} works as role {name}, {_how(parts, name)}"
             errors.print(line, style="dim", soft_wrap=True)
             if with_parent:
                 _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
@@ -162,11 +163,17 @@ def role(
     run_async(main)
 
 
-def _how(parts: SwarmParts) -> str:
-    mind = parts.mind
-    if mind is None or mind.client is None:
+def _how(parts: SwarmParts, role: str) -> str:
+    """Return with which model the role works, or why without one."""
+    mind, card = parts.mind, parts.roles.get(role)
+    if mind is None or mind.clients is None:
         return f"without a model: {mind.no_model if mind else 'no model'}"
-    return f"with the model {mind.client.model.provider} {mind.client.model.name}"
+    model = parts.settings.model_of(role, NO_CHOICE if card is None else card)
+    try:
+        client = mind.clients.open(model)
+    except MissingApiKey as error:
+        return f"without a model: {error}"
+    return f"with the model {client.model.provider} {client.model.name}"
 
 
 def _stop_with_parent(stop: anyio.Event, parent: int) -> None:

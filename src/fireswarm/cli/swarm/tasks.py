@@ -30,6 +30,7 @@ from fireswarm.cli.shared.options import (
     suggest_role,
 )
 from fireswarm.cli.shared.submit_options import (
+    After,
     Again,
     Attached,
     BestEffort,
@@ -37,7 +38,10 @@ from fireswarm.cli.shared.submit_options import (
     ConstraintPairs,
     ContextPairs,
     Deadline,
+    EffortNamed,
     Expected,
+    FallbackNamed,
+    ModelNamed,
     OnChildFailure,
     ReviewPlan,
     parse_attachments,
@@ -80,14 +84,15 @@ def submit(
         str | None, typer.Option("--pipeline", help="Pipeline to run, such as node: its steps are skills.")
     ] = None,
     source: Annotated[Path | None, typer.Option("--source", help="File or folder a pipeline works on.")] = None,
+    model: ModelNamed = None,
+    effort: EffortNamed = None,
+    fallback: FallbackNamed = None,
     capability: CapabilityUses = None,
     priority: Annotated[
         int, typer.Option("--priority", min=1, max=10, help="Priority from 1 to 10; 10 is most urgent.")
     ] = 5,
     deadline: Deadline = None,
-    depends_on: Annotated[
-        list[str] | None, typer.Option("--after", help="Id of a task to wait for, repeatable.")
-    ] = None,
+    depends_on: After = None,
     again: Again = "",
     constraint: ConstraintPairs = None,
     attach: Attached = None,
@@ -109,6 +114,9 @@ def submit(
         assigned_to=role,
         session_hash=settings.session,
         skill=_skill(skill, pipeline),
+        model=model,
+        effort=effort,
+        fallback=fallback,
         capabilities=parse_uses(capability),
         context=pairs(context, "--context") | _places(path=path, source=source) | _best_effort(best_effort),
         priority=priority,

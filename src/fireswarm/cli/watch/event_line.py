@@ -100,6 +100,13 @@ def _describe_disclosure(payload: Payload) -> str:
     return f"stage {payload.get('stage')}: {named} ({payload.get('bytes')} bytes, {payload.get('tokens')} tokens){end}"
 
 
+def _describe_retry(payload: Payload) -> str:
+    """Return how a call is repeated: after a pause, or by another model."""
+    if "model" in payload:
+        return f"{payload['model']} is asked now"
+    return f"attempt {payload.get('attempt')} in {payload.get('pause_seconds')} s"
+
+
 def _describe_answer(payload: Payload) -> str:
     usd = payload.get("usd")
     price = f", {usd:.5f} USD" if isinstance(usd, (int, float)) else ", no price known"
@@ -141,7 +148,7 @@ _TOLD: dict[EventType, Callable[[Payload], str]] = {
         f"{p.get('provider')} {p.get('model')}, attempt {p.get('attempt')}"
         + (f", with the message: {clip(str(p['said']), 160)}" if p.get("said") else "")
     ),
-    EventType.LLM_RETRY_SCHEDULED: lambda p: f"attempt {p.get('attempt')} in {p.get('pause_seconds')} s",
+    EventType.LLM_RETRY_SCHEDULED: _describe_retry,
     EventType.LLM_RESPONSE_RECEIVED: _describe_answer,
     EventType.LLM_REQUEST_FAILED: lambda p: str(p.get("error")),
     EventType.LLM_DECISION_DECODED: _describe_decision,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 import sys
 from pathlib import Path
-from tempfile import mkstemp
+from tempfile import TemporaryDirectory, mkstemp
 from typing import Annotated, Any
 
 import anyio.to_thread
-import click
 import typer
 import yaml
 from pydantic import TypeAdapter, ValidationError
@@ -17,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from fireswarm.cli.shared.operate import TaskId, operate
 from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, board_settings, print_json, run_async, short
 from fireswarm.client import Swarm
-from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.base import command_line, explain_validation
 from fireswarm.contracts.skills.permissions import PLAN
 from fireswarm.contracts.skills.skill import PlannedTask, Question
 from fireswarm.contracts.swarm.task import Task
@@ -76,7 +77,7 @@ def _find_question(task: Task) -> Question:
     if asked is None:
         raise InvalidInput(
             f"no plan of task {task.task_id} waits for approval: `swarm submit --review-plan` asks for one, and "
-            f"`swarm show {short(task.task_id)}` prints the tasks of a plan that runs"
+            f"`{command_line('swarm', 'show', short(task.task_id))}` prints the tasks of a plan that runs"
         )
     return asked
 
@@ -107,11 +108,25 @@ def _text_of(file: Path | None, asked: Question, task: Task) -> str:
     if not sys.stdin.isatty():
         raise InvalidInput("--edit needs a terminal: write the plan to a file, change it, and give it with --file")
     before = _HEAD.format(task.task_id) + _as_yaml(asked)
-    after = click.edit(before, extension=".yaml")
-    if after is None or after == before or not after.strip():
-        typer.echo(f"nothing was changed: `swarm approve {short(task.task_id)}` runs the plan", err=True)
+    after = _edit(before)
+    if after == before or not after.strip():
+        runs = command_line("swarm", "approve", short(task.task_id))
+        typer.echo(f"nothing was changed: `{runs}` runs the plan", err=True)
         raise typer.Exit(1)
     return after
+
+
+def _edit(text: str) -> str:
+    """Return the text as the person's editor leaves it. Raises InvalidInput if the editor fails."""
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    with TemporaryDirectory(prefix="fireswarm-plan-") as place:
+        file = Path(place) / "plan.yaml"
+        file.write_text(text)
+        try:
+            subprocess.run([*editor, str(file)], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise InvalidInput(f"the editor {editor[0]} failed ({error}): set EDITOR, or use --file") from error
+        return file.read_text()
 
 
 def _parse(text: str) -> tuple[PlannedTask, ...]:
@@ -139,4 +154,5 @@ def _keep(text: str, file: Path | None, task: Task) -> str:
         handle, kept = mkstemp(".yaml", name)
     os.close(handle)
     Path(kept).write_text(text)
-    return f". Your text is in {kept}: correct it, then `swarm plan {short(task.task_id)} --file {kept}`"
+    again = command_line("swarm", "plan", short(task.task_id), "--file", kept)
+    return f". Your text is in {kept}: correct it, then `{again}`"

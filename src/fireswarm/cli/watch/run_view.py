@@ -68,6 +68,8 @@ class RunView:
                 self._print_step(payload)
             case EventType.SKILL_INVOCATION_STARTED:
                 self._print_line("use skill", str(payload.get("skill")), str(payload.get("reason") or ""))
+            case EventType.LLM_RETRY_SCHEDULED if "model" in payload:
+                self._print_line("model", f"{payload['model']} is asked now", "", "yellow")
             case EventType.LLM_RETRY_SCHEDULED:
                 self._print_line("wait", f"{payload.get('pause_seconds')} s for the provider", "", "yellow")
             case EventType.LLM_REQUEST_FAILED:

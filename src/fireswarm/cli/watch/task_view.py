@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,11 @@ from fireswarm.cli.watch.answer import ANSWER, print_answer, read_answer
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
 from fireswarm.client import Swarm
+from fireswarm.contracts.model_choice import NO_CHOICE
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.swarm.run import RunDocument, RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.errors import ConfigError
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
@@ -31,7 +33,8 @@ SHOWN_RUNS = 10
 class Seen:
     """Data for the output of one task, with the current URIs of its artifacts.
 
-    ``events`` are the events of its last run, journal pages included.
+    ``events`` are the events of its last run, journal pages included. ``model`` says which model it has, if that is
+    not the swarm's.
     """
 
     task: Task
@@ -40,6 +43,7 @@ class Seen:
     relatives: dict[str, Task]
     events: tuple[Mapping[str, Any], ...] = ()
     answer: str = ""
+    model: str = ""
 
 
 async def look(swarm: Swarm, task: Task) -> Seen:
@@ -53,7 +57,26 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     if any(relatives[child].children for child in task.children if child in relatives):
         relatives = {item.task_id: item for item in await swarm.objective(task)} | relatives
     answer = await read_answer(swarm, task)
-    return Seen(with_present_uris(task, swarm.parts.blobs), why, runs, relatives, events, answer)
+    model = _describe_model(swarm, task, runs)
+    return Seen(with_present_uris(task, swarm.parts.blobs), why, runs, relatives, events, answer, model)
+
+
+def _describe_model(swarm: Swarm, task: Task, runs: Sequence[RunDocument]) -> str:
+    """Return the model that the task or its role chooses, and the one that its last run used; "" for the swarm's."""
+    settings, card = swarm.parts.settings, swarm.parts.roles.get(task.assigned_to, NO_CHOICE)
+    used = next((f"{run.usage['provider']}:{run.usage.get('model')}" for run in runs if run.usage.get("provider")), "")
+    try:
+        model = settings.model_of(task.assigned_to, card, task)
+    except ConfigError as error:
+        return f"cannot be used: {error}"
+    parts: list[str] = []
+    if model is not settings.model:
+        effort = f", effort {model.effort}" if model.effort else ""
+        fallback = f", fallback {', '.join(model.fallback)}" if model.fallback else ""
+        parts.append(f"{model.full_name}{effort}{fallback}")
+    if used and used != model.full_name:
+        parts.append(f"last run: {used}")
+    return "   ".join(parts)
 
 
 def draw(seen: Seen, *, events: int, level: str) -> None:
@@ -69,6 +92,8 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
         f"session {task.session_hash}   priority {task.priority}   attempts used {task.attempt} of {task.max_attempts}",
         f"lease {lease}   epoch {task.epoch}   created {ago(task.created_at)} ago   changed {ago(task.updated_at)} ago",
     ]
+    if seen.model:
+        lines.append(f"model {seen.model}")
     for line in lines:
         console.print(line, style="dim", soft_wrap=True)
     for question in task.questions:

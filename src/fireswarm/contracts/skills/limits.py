@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fireswarm.contracts.section import SettingsSection
+from fireswarm.contracts.base import SettingsSection
 
 MAX_STEPS = 50
 MAX_FIX_ITERATIONS = 3

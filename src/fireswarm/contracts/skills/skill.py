@@ -21,6 +21,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from fireswarm.contracts.base import Contract, DocumentId, Json, JsonObject, RoleName, Timestamp, check_not_blank
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.model_choice import ModelChoice
 from fireswarm.contracts.skills.advice import Advice, AdviceRequest
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityId
@@ -176,7 +177,7 @@ REVIEW, REVIEW_MARK = "review", ".review"
 """The signal with the verdict of a review, and a part of the key of its task."""
 
 
-class PlannedTask(Contract):
+class PlannedTask(ModelChoice):
     """A task to create. ``key`` names it within the plan; ``depends_on`` lists keys of the same plan.
 
     ``capabilities`` are only ids, of capabilities that the role has or offers to plans. ``checks`` run before a model's

@@ -8,6 +8,7 @@ from typing import Any, cast
 from pydantic import Field, model_validator
 
 from fireswarm.contracts.base import Contract, RoleName
+from fireswarm.contracts.model_choice import ModelChoice
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES, CapabilityUse
 from fireswarm.contracts.skills.permissions import StricterPermissions
 
@@ -30,8 +31,8 @@ class RoleLimits(Contract):
         return {"idle_seconds": seconds} | limits
 
 
-class RoleCard(Contract):
-    """One role: its skills (the first is the default), its capabilities in order, and its prompt.
+class RoleCard(ModelChoice):
+    """One role: its skills (the first is the default), its capabilities in order, its model, and its prompt.
 
     A role without skills needs a model. ``offers`` are additional capabilities that a task planned by another role may
     have. ``permissions`` add to the rules in the settings.

@@ -47,6 +47,7 @@ class RunDocument(Stored):
     role: str
     session_hash: str
     epoch: int
+    turn: int = 0
     status: RunStatus
     summary: str = ""
     progress: float = Field(default=0.0, ge=0.0, le=1.0)

@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from fireswarm.contracts.base import (
-    Contract,
     DocumentId,
     JsonObject,
     RoleName,
@@ -24,6 +23,7 @@ from fireswarm.contracts.base import (
     check_not_blank,
 )
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS
+from fireswarm.contracts.model_choice import ModelChoice
 from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence, Signal
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import CALL_KEY, DEFAULT_MAX_REVISIONS, REVIEW_MARK, Check, Question
@@ -122,7 +122,7 @@ class Lease(Stored):
     claimed_at: Timestamp | None = None
 
 
-class TaskSpec(Contract):
+class TaskSpec(ModelChoice):
     """A task to submit. ``context`` is free JSON; it and the objective make the idempotency key.
 
     ``capabilities`` are added to the role's; for a capability of both, the task's configuration applies. The model gets
@@ -176,7 +176,7 @@ def _check_context_size(context: dict[str, Any]) -> dict[str, Any]:
     return context
 
 
-class Task(Stored):
+class Task(ModelChoice, Stored):
     """A document of ``agent_tasks``.
 
     ``waiting_on`` counts unfinished dependencies and children; above 8 it is an upper bound. ``dependents`` are the

@@ -10,6 +10,7 @@ from typing import Any, TypedDict
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.model_choice import Effort
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Check
@@ -24,6 +25,9 @@ class TaskFields(TypedDict, total=False):
     session_hash: str
     created_by: str
     skill: str | None
+    model: str | None
+    effort: Effort | None
+    fallback: Sequence[str] | str | None
     constraints: Constraints | Mapping[str, Any]
     capabilities: Sequence[CapabilityUse]
     attachments: Sequence[Attachment]

@@ -57,7 +57,10 @@ _STOPS = {
 
 
 class GeminiModel:
-    """One Gemini model. *options* are passed to the generation config (``thinking_config``, ``temperature``, ...)."""
+    """One Gemini model. *options* are passed to the generation config (``thinking_config``, ``temperature``, ...).
+
+    ``effort`` is sent as the level of thinking.
+    """
 
     knows_schema = True
     knows_tools = True
@@ -75,6 +78,8 @@ class GeminiModel:
         """With *access*, call the model on Vertex AI. ``timeout_seconds`` is the maximum wait for the next bytes."""
         self.name = name
         self._options = dict(options or {})
+        if effort := self._options.pop("effort", None):
+            self._options["thinking_config"] = {**self._options.get("thinking_config", {}), "thinking_level": effort}
         self._access: KeyAccess = access or KeyAccess(PROVIDER)
         self.provider = self._access.provider
         # Our own client: with aiohttp installed, the SDK would use aiohttp and repeat calls silently.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from fireswarm.contracts.llm.step_names import answer_step
 from fireswarm.contracts.ports import Recorder
-from fireswarm.llm.client import Asking
-from fireswarm.llm.step_names import answer_step
+from fireswarm.llm.asking import Asking
 from fireswarm.mind.assignment import Assignment
 
 LITTLE = 0.25

@@ -144,8 +144,18 @@ _DELEGATE_TEXT = (
 )
 
 
-def delegate_spec(roles: Mapping[str, str]) -> ToolSpec:
-    """Return the tool that hands work to one of *roles*, which says what each of them does."""
+def delegate_spec(roles: Mapping[str, str], models: Mapping[str, bool]) -> ToolSpec:
+    """Return the tool that hands work to one of *roles*, which says what each of them does.
+
+    A model can be chosen if there are several *models*, an effort if one of them is used with it.
+    """
+    choice: dict[str, Any] = {}
+    if len(models) > 1:
+        choice["model"] = {"type": "string", "enum": list(models), "description": "default: the role's model"}
+    if any(models.values()):
+        with_effort = ", ".join(name for name, has_effort in models.items() if has_effort)
+        text = f"how much the model thinks; only for {with_effort}"
+        choice["effort"] = {"type": "string", "enum": ["low", "medium", "high"], "description": text}
     known = "\n".join(f"- {name}: {text}" for name, text in roles.items())
     return _spec(
         DELEGATE,
@@ -155,6 +165,7 @@ def delegate_spec(roles: Mapping[str, str]) -> ToolSpec:
         objective=_text("the task, self-contained: the role cannot read this conversation"),
         context={"type": "object", "description": 'inputs, such as {"path": "src"}'},
         expected_outcome=_text("how to tell that the task is done"),
+        **choice,
     )
 
 

@@ -105,6 +105,8 @@ async def delegate(run: ToolRun, step: Step) -> CallResult:
             objective=str(given.get("objective") or ""),
             context={key: value for key, value in dict(given.get("context") or {}).items() if key != ASKS},
             expected_outcome=str(given.get("expected_outcome") or ""),
+            model=given.get("model") or None,
+            effort=given.get("effort") or None,
         )
     except (ValueError, TypeError) as error:
         raise InvalidInput(f"delegate: {error}") from error

@@ -19,6 +19,7 @@ import anyio
 from fireswarm.contracts.base import command_line
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Blobs, Clock, Create, Merge, PendingWrites, Store, Update, Write
+from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES, RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskResult
@@ -63,8 +64,9 @@ class Journal:
 
     ``stored`` is True once the run document exists; ``certain`` is False while a flush may have created it without a
     confirmation. ``usage`` is this run's spend on models, ``live`` the text that a model is writing now. ``pending``
-    are writes that are added to each commit. ``left_open`` are earlier runs that nobody ended. ``renew`` renews an
-    expired lease, or raises LeaseLost.
+    are writes that are added to each commit. ``left_open`` are earlier runs that nobody ended. ``begun`` is the start
+    of the last run if its turn was interrupted and this run goes on with it. ``renew`` renews an expired lease, or
+    raises LeaseLost.
     """
 
     store: Store
@@ -81,6 +83,7 @@ class Journal:
     stored: bool = False
     certain: bool = True
     left_open: list[str] = field(default_factory=list[str])
+    begun: Mapping[str, Any] = field(default_factory=dict[str, Any])
     _dirty: bool = False
     _written: dict[str, Any] = field(default_factory=dict)
     _flushing: anyio.Lock = field(default_factory=lambda: anyio.Lock(fast_acquire=True))
@@ -116,9 +119,14 @@ class Journal:
             if run.data is not None:
                 if run.data.get("status") in ALIVE and task is self.lease.task:
                     self.left_open.append(run.path)
+                failed = run.data.get("status") == RunStatus.ERROR.value
+                goes_on = not failed and task is self.lease.task and run.data.get("turn") == task.turn
+                self.begun = self.begun if goes_on else {}
                 for event in await read_events(self.store, run):
                     payload = event.get("payload") or {}
                     self.known.learn(str(event.get("type")), str(payload.get("step")), payload)
+                    if goes_on and event.get("type") == EventType.RUN_STARTED.value:
+                        self.begun = payload
             if number == (task.decided_epoch or before - 1):  # 0: written by hand before this claim
                 self.known.decide(task.step_decisions)
 

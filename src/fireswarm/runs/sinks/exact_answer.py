@@ -1,6 +1,7 @@
 """Store a model's answer exactly: it is sent to the model again, and its calls are executed.
 
-Firestore sorts the keys of maps, and the store removes control characters from every text.
+Firestore does not keep the order of a map's keys, and the store removes control characters from every text. An answer
+whose keys are sorted needs no record of their order.
 """
 
 from __future__ import annotations
@@ -45,15 +46,19 @@ def exact_answer(result: Mapping[str, Any]) -> dict[str, Any]:
     except ValueError:
         return restored
     if ANSWER in restored:
-        restored[ANSWER] = _put_in_order(restored[ANSWER], order)
+        answer = restored[ANSWER]
+        order = _keys_of(answer, in_order=True) if order is None else order
+        restored[ANSWER] = _put_in_order(answer, order)
     return restored
 
 
-def _keys_of(value: Any) -> Any:
-    """Return the value with None for everything except its keys."""
+def _keys_of(value: Any, *, in_order: bool = False) -> Any:
+    """Return the value with None for everything except its keys, which are sorted with *in_order*."""
     if isinstance(value, dict):
-        return {name: _keys_of(each) for name, each in cast("dict[str, Any]", value).items()}
-    return [_keys_of(each) for each in cast("list[Any]", value)] if isinstance(value, list) else None
+        pairs = cast("dict[str, Any]", value).items()
+        return {name: _keys_of(each, in_order=in_order) for name, each in (sorted(pairs) if in_order else pairs)}
+    items = cast("list[Any]", value) if isinstance(value, list) else None
+    return None if items is None else [_keys_of(each, in_order=in_order) for each in items]
 
 
 def _put_in_order(value: Any, order: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import IO, Any, cast
 
 from fireswarm.contracts.base import encode_json
 from fireswarm.contracts.llm.decision import StepStatus
+from fireswarm.contracts.llm.step_names import ANSWER
 from fireswarm.errors import InvalidInput
-from fireswarm.llm.step_names import ANSWER
 from fireswarm.redaction import Redactor
 from fireswarm.runs.steps import STEP_FINISHED, STEP_STARTED, KnownSteps, StepLog
 

@@ -88,7 +88,8 @@ def follow_up(task: Task, feedback: str, fresh_key: str, now: datetime, **more: 
 
 
 _KEPT = (
-    "session_hash", "objective", "assigned_to", "skill", "context", "constraints", "capabilities", "attachments",
+    "session_hash", "objective", "assigned_to", "skill", "model", "effort", "fallback",
+    "context", "constraints", "capabilities", "attachments",
     "priority", "deadline", "handoff_reason", "expected_outcome", "instructions", "for_agent", "max_attempts",
     "depends_on", "on_child_failure", "answers", "answered", "checks", "max_revisions",
     "review_plan",

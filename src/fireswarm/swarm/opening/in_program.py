@@ -22,6 +22,7 @@ from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.swarm.opening.open_parts import new_agent_id, open_parts
 from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.roles.card import check_models
 from fireswarm.swarm.worker.loop import Refresh
 from fireswarm.swarm.worker.role import RoleConfig, run
 from fireswarm.swarm.worker.task_groups import task_group
@@ -62,8 +63,11 @@ async def open_local(
         if store == "memory":  # delete everything at the end of the block
             blobs = settings.store.model_copy(update={"blobs": f"{scratch}/blobs"})
             settings = settings.model_copy(update={"store": blobs})
-        async with open_parts(settings, thinks=True, clock=clock) as opened:
-            parts = replace(opened if roles is None else _with_roles(opened, roles), workdir=Path(scratch) / "work")
+        own = settings if roles is None else settings.model_copy(update={"roles": {}})  # for those given here
+        async with open_parts(own, thinks=True, clock=clock) as opened:
+            parts = opened if roles is None else replace(_with_roles(opened, roles), settings=settings)
+            check_models(settings, parts.roles)
+            parts = replace(parts, workdir=Path(scratch) / "work")
             refresh = Reloader(parts).current if roles is None else None
             async with _roles_at_work(parts, parts.roles if roles is None else roles, refresh):
                 yield parts

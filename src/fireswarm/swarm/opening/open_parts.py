@@ -37,6 +37,7 @@ from fireswarm.runs.make_mind import (
     prompt_file,
     redactor_for,
 )
+from fireswarm.runs.model_adapters import check_installed
 from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.packaged import packaged_path
@@ -51,7 +52,7 @@ from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
 from fireswarm.swarm.records.policy import HandoffPolicy
-from fireswarm.swarm.roles.card import load_roles
+from fireswarm.swarm.roles.card import check_models, load_roles
 
 if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient
@@ -101,6 +102,7 @@ def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, Handof
 
         drop_in.add_folder(settings.path("."))
     roles = load_roles(data_path(settings, "roles"))
+    check_models(settings, roles)
     folders = _skill_folders(settings)
     catalog = load_catalog(folders, cache=default_cache(folders))
     policy = HandoffPolicy.load(data_path(settings, "mailbox") / "policy.yaml")
@@ -137,6 +139,9 @@ def make_parts(
     root = settings.store.blobs
     ledger = StoreLedger(store, clock, settings.session, uuid.uuid4().hex[:12])
     asks = settings.worker.think == "auto"
+    if thinks and asks:
+        for name, card in roles.items():
+            check_installed(settings.model_of(name, card))
     mind = make_mind(settings, catalog, clock, settings.root, store=store, ledger=ledger, asks=asks) if thinks else None
     return SwarmParts(
         settings=settings,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fireswarm.contracts.swarm.task import Submitted, TaskSpec
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.submission.check import check_role
 
@@ -11,10 +11,14 @@ from fireswarm.swarm.submission.check import check_role
 async def submit_task(parts: SwarmParts, spec: TaskSpec) -> Submitted:
     """Check a task, then create it or find the one with its objective, context and session.
 
-    Raises InvalidInput for a role, skill or capability that the role's turn would refuse later, and all exceptions of
-    ``Board.submit``.
+    Raises InvalidInput for a role, model, skill or capability that the role's turn would refuse later, and all
+    exceptions of ``Board.submit``.
     """
     check_role(parts.roles, spec.assigned_to, spec.capabilities)
     if spec.skill is not None and not parts.has_skill(spec.skill):
         raise InvalidInput(f"there is no skill {spec.skill!r}; omit it to let the role choose one")
+    try:
+        parts.settings.model_of(spec.assigned_to, parts.roles[spec.assigned_to], spec)
+    except ConfigError as error:
+        raise InvalidInput(f"the model of the task cannot be used: {error}") from error
     return await parts.board.submit(spec)

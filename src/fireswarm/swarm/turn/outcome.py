@@ -26,6 +26,7 @@ from fireswarm.errors import (
 )
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.turn.models import choose_models
 from fireswarm.swarm.turn.state import Turn
 
 STORE_PAUSE_SECONDS = 2.0
@@ -58,7 +59,7 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
         case SkillState.DELEGATING:
             children = tuple(turn.relatives.children)
             return Handoff(
-                result.tasks,
+                choose_models(turn, result.tasks),
                 result=task_result,
                 revisions=tuple(turn.revisions),
                 children=children,

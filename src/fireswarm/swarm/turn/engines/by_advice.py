@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.llm.step_names import answer_step, answer_steps
 from fireswarm.contracts.skills.advice import Advice, AdviceKind, AdviceRequest, ExecutionMode, advice_schema
 from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import GateFailed
-from fireswarm.llm.client import Asking, ModelClient
+from fireswarm.llm.asking import Asking
+from fireswarm.llm.client import ModelClient
 from fireswarm.llm.codecs.json_text import Undecodable, object_in, repair_request
 from fireswarm.llm.prompt import Component, Part, Transcript
-from fireswarm.llm.step_names import answer_step, answer_steps
 from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.swarm.turn.engines.by_code import run_in_process, run_journaled
-from fireswarm.swarm.turn.engines.mind_of import mind_of
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
@@ -42,6 +42,7 @@ class AdviceEngine:
     skill: Skill
     mode: ExecutionMode
     because: str
+    mind: Mind | None = None
 
     async def run(self, turn: Turn) -> SkillResult:
         """Run the step. Raises GateFailed for a result that its gate rejects."""
@@ -62,13 +63,15 @@ class AdviceEngine:
                 return result
             if len(request.advice) >= MAX_QUESTIONS:
                 raise GateFailed(f"{step} asks for advice again after {MAX_QUESTIONS} answers")
-            advice = await _advise(step, result.asks, request, turn)
+            advice = await _advise(step, result.asks, request, turn, self.mind)
             if isinstance(advice, SkillResult):
                 return advice
             request = request.model_copy(update={"advice": (*request.advice, advice)})
 
 
-async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: Turn) -> Advice | SkillResult:
+async def _advise(
+    step: str, asks: AdviceRequest, request: SkillRequest, turn: Turn, mind: Mind | None
+) -> Advice | SkillResult:
     """Return the advice, or a result with the question for a person if there is no model."""
     turn.journal.note(
         "advice_required",
@@ -84,7 +87,6 @@ async def _advise(step: str, asks: AdviceRequest, request: SkillRequest, turn: T
         if not fault:
             return Advice(kind=asks.kind, content=content, by="operator")
         return _ask_a_person(step, place, asks, f"the given advice cannot be used: {fault}")
-    mind = turn.swarm.mind and mind_of(turn, turn.swarm.mind)
     if mind is None or mind.client is None:
         return _ask_a_person(step, place, asks, mind.no_model if mind is not None else "this swarm has no model")
     return await _ask_model(step, asks, mind, mind.client, turn)

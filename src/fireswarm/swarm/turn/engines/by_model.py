@@ -15,20 +15,19 @@ from fireswarm.capabilities.workspace.artifacts import merge_outputs
 from fireswarm.capabilities.workspace.outputs import prepare_outputs
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.llm.step_names import answer_steps
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import SkillResult, SkillState
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import NO_DEADLINE, Task
 from fireswarm.errors import DecisionInvalid, SkillFailed, ThoughtFailed
-from fireswarm.llm.step_names import answer_steps
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.mind.handlers.checks import CHECKS_FAILED, check_steps, last_try_step
 from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
-from fireswarm.swarm.turn.changes import note_folder, publish_changes
 from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
-from fireswarm.swarm.turn.engines.mind_of import mind_of
+from fireswarm.swarm.turn.engines.changes import note_folder, publish_changes
 from fireswarm.swarm.turn.engines.permission import grant_for
 from fireswarm.swarm.turn.engines.role_result import (
     RESULT_SCHEMA,
@@ -46,6 +45,7 @@ from fireswarm.swarm.turn.given.deliverable import named_files
 from fireswarm.swarm.turn.given.files import InputFiles
 from fireswarm.swarm.turn.given.for_model import inputs_of
 from fireswarm.swarm.turn.inputs import fetch_artifact
+from fireswarm.swarm.turn.models import as_begun, models_to_choose
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import PLANNED, Turn
@@ -75,7 +75,7 @@ class ModelEngine:
 
     async def run(self, turn: Turn) -> SkillResult:
         """Run the model's loop and return its conclusion as a result. Raises the error that ended the loop."""
-        task, card, mind = turn.task, turn.card, mind_of(turn, self.mind)
+        task, card, mind = turn.task, turn.card, as_begun(turn, self.mind)
         phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.known.finished)
         turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
@@ -91,10 +91,9 @@ class ModelEngine:
         )
         uses = _uses(task, card)
         async with registry_for(uses).open(uses, context) as resolved:
-            texts = (*resolved.prompts, card.prompt, task.instructions, turn.swarm.protocol)
             assignment = Assignment(
                 task=task.objective,
-                system=system_text(texts),
+                system=system_text((*resolved.prompts, card.prompt, task.instructions, turn.swarm.protocol)),
                 grant=grant,
                 context=task.context,
                 constraints=task.constraints,
@@ -124,6 +123,7 @@ class ModelEngine:
                 steering=hearing.steering,
                 result_schema=RESULT_SCHEMA,
                 roles=describe_roles(turn),
+                models=models_to_choose(turn),
                 children=inputs.children,
                 began_at=task.created_at,
                 deadline=None if task.deadline == NO_DEADLINE else task.deadline,
@@ -216,7 +216,7 @@ def _carried_over(turn: Turn) -> list[Artifact]:
 def _own_output(turn: Turn, output: SkillResult, folder: Path) -> SkillResult:
     """Return a result with the addresses under which this task stores files that an earlier one stored.
 
-    Files that were deleted meanwhile are left out; only the first start of a task knows that its *folder* is complete.
+    Those that this task deleted are left out; only its first start knows that its *folder* is complete.
     """
     new = f"/{turn.task.task_id}/{OUTPUT_FOLDER}/"
     old = [f"/{task.task_id}/{OUTPUT_FOLDER}/" for task in turn.relatives.earlier]
@@ -225,7 +225,7 @@ def _own_output(turn: Turn, output: SkillResult, folder: Path) -> SkillResult:
         uri = artifact.uri
         for former in old:
             uri = uri.replace(former, new) if uri else uri
-        if turn.lease.epoch > 1 or not uri or new not in uri or (folder / artifact.name).exists():
+        if turn.lease.epoch > 1 or uri == artifact.uri or (folder / artifact.name).exists():
             artifacts.append(artifact.model_copy(update={"uri": uri}))
     return output.model_copy(update={"artifacts": tuple(artifacts)})
 

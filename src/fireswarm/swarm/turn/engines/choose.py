@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
+from fireswarm.mind import Mind
 from fireswarm.skills.packs.terms import terms_of
 from fireswarm.skills.routing import router
 from fireswarm.swarm.parts import SwarmParts
@@ -11,6 +13,8 @@ from fireswarm.swarm.turn.conversation import TaskConversation
 from fireswarm.swarm.turn.engines.by_advice import AdviceEngine
 from fireswarm.swarm.turn.engines.by_code import CodeEngine, InlineEngine
 from fireswarm.swarm.turn.engines.by_model import ModelEngine
+from fireswarm.swarm.turn.models import mind_of
+from fireswarm.swarm.turn.outcome import SkillReportedFailure
 from fireswarm.swarm.turn.state import Engine, Turn
 
 
@@ -22,8 +26,12 @@ def choose_engine(turn: Turn) -> Engine:
     """
     task, swarm = turn.task, turn.swarm
     inline = swarm.inline.get(task.skill or "")
-    if task.continues is not None and (inline is not None or swarm.mind is None or reason_to_skip_model(task, swarm)):
-        reason = reason_to_skip_model(task, swarm) or "a skill of the engine"
+    mind = mind_of(turn, swarm.mind) if swarm.mind is not None and inline is None else None
+    if mind is not None and mind.client is None and task.model is not None and task.skill is None:
+        raise SkillReportedFailure(SkillResult.failure(mind.no_model, needs_model=True))  # no code takes its place
+    reason = reason_to_skip_model(task, swarm, mind)
+    if task.continues is not None and (mind is None or reason):
+        reason = "a skill of the engine" if inline is not None else reason
         raise InvalidInput(
             f"task {task.continues} was done without a model ({reason}), and only a model goes on with its work: "
             f"submit the work as a new task"
@@ -33,9 +41,9 @@ def choose_engine(turn: Turn) -> Engine:
     if turn.card.skills and all(name in swarm.inline for name in turn.card.skills):
         because = "its skills are functions of this process"
     else:
-        because = reason_to_skip_model(task, swarm)
-    if swarm.mind is not None and not because:
-        return ModelEngine(swarm.mind)
+        because = reason
+    if mind is not None and not because:
+        return ModelEngine(mind)
     skill = router.choose(task.objective, task.skill, turn.card.skills, swarm.catalog)
     if skill.name in swarm.inline:
         return InlineEngine(skill.name, swarm.inline[skill.name], because)
@@ -43,14 +51,14 @@ def choose_engine(turn: Turn) -> Engine:
     if terms is not None:
         turn.conversation = TaskConversation.of(turn.lease, swarm, skill, terms)
     if skill.execution_mode is not None:
-        return AdviceEngine(skill, skill.execution_mode, because)
+        return AdviceEngine(skill, skill.execution_mode, because, mind)
     return CodeEngine(skill, because)
 
 
-def reason_to_skip_model(task: Task, parts: SwarmParts) -> str:
+def reason_to_skip_model(task: Task, parts: SwarmParts, mind: Mind | None) -> str:
     """Return the reason for using no model, or ""."""
-    if parts.mind is None or parts.mind.client is None:
-        return parts.mind.no_model if parts.mind is not None else "this swarm works without a model"
+    if mind is None or mind.client is None:
+        return mind.no_model if mind is not None else "this swarm works without a model"
     if task.skill is None:
         return ""
     skill = parts.catalog.get(task.skill)

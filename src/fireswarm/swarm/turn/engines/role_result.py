@@ -23,6 +23,7 @@ from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.rounds import find_awaited
 from fireswarm.swarm.turn.given.deliverable import unknown_paths
 from fireswarm.swarm.turn.given.files import InputFiles
+from fireswarm.swarm.turn.models import choose_models, describe_cost
 from fireswarm.swarm.turn.state import Turn
 
 MAX_FEEDBACK_CHARS = 8_000
@@ -156,6 +157,7 @@ def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
     unknown = [f"{task.key}: {task.skill}" for task in tasks if task.skill and task.skill not in swarm.catalog.skills]
     if unknown:
         raise InvalidInput(f"there is no such skill: {', '.join(unknown)}; omit skill to let the role choose")
+    choose_models(turn, tasks)
     swarm.board.check_plan(tasks, turn.relatives.children if phase else ())
     for task in tasks:
         if fault := route_fault(turn, task.assigned_to):
@@ -213,7 +215,7 @@ def _show_task(task: PlannedTask) -> str:
 
 
 def describe_roles(turn: Turn) -> dict[str, str]:
-    """Return the roles to which the turn's role may hand work, each with what it does, its skills and capabilities."""
+    """Return the roles to which the turn's role may hand work, each with what it does, can use, and costs."""
     swarm = turn.swarm
     described: dict[str, str] = {}
     for name in turn.request.roles:
@@ -224,7 +226,7 @@ def describe_roles(turn: Turn) -> dict[str, str]:
         uses = [use.id for use in card.capabilities if use not in DEFAULT_CAPABILITIES]
         more = f" Capabilities: {', '.join(uses)}." if uses else ""
         offers = f" A plan may add: {', '.join(use.id for use in card.offers)}." if card.offers else ""
-        described[name] = f"{' '.join(card.description.split())}{skills}{more}{offers}"
+        described[name] = f"{' '.join(card.description.split())}{skills}{more}{offers}{describe_cost(turn, name)}"
     return described
 
 
