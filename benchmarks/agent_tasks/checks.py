@@ -95,7 +95,9 @@ async def _fault_of(check: Check, task: BenchTask, left: Leavings, runtime: Runt
         case FileCheck():
             return _file(check, left)
         case SameContentCheck():
-            return _content(left.project / check.path, task.hidden / check.expected)
+            folders = [left.project] if check.where == "project" else left.outputs
+            found = [path for folder in folders if (path := folder / check.path).is_file()]
+            return _content(found[-1] if found else left.project / check.path, task.hidden / check.expected)
         case EvidenceCheck():
             return _evidence(check, left)
         case UnchangedCheck():

@@ -56,10 +56,11 @@ class FileCheck(_CheckPart):
 
 
 class SameContentCheck(_CheckPart):
-    """A file holds the same data as ``hidden/<expected>``: JSON and CSV are compared by their values."""
+    """A file or artifact holds the same data as ``hidden/<expected>``: JSON and CSV are compared by their values."""
 
     kind: Literal["content"]
     path: str
+    where: Literal["project", "outputs"] = "project"
     expected: str
 
 

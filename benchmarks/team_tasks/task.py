@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 import yaml
 
 from benchmarks.agent_tasks.task import BenchTask, TaskFile, names_of_tasks, read_task_file
+from benchmarks.team_tasks.materials import MATERIALS
 from fireswarm.errors import ConfigError
 
 HERE = Path(__file__).resolve().parent
@@ -33,6 +34,10 @@ class TeamTask(BenchTask):
     @property
     def project(self) -> Path:
         return (self.folder.parent / self.file.follows if self.file.follows else self.folder) / "project"
+
+    @property
+    def materials(self) -> Mapping[str, Callable[[Path], None]]:
+        return MATERIALS
 
     @property
     def recording(self) -> Path:
@@ -67,7 +72,7 @@ def recorded_answers(task: TeamTask) -> dict[str, Any]:
     before = _read_recording(task.folder.parent / task.file.follows / "recording.yaml")
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for each in (*before["conversations"], *own["conversations"]):
-        key = (str(each["role"]), str(each.get("opens", "")))
+        key = (str(each["role"]), str(each.get("told", "")))
         earlier = found.get(key, {**each, "answers": []})
         found[key] = {**earlier, "answers": [*earlier["answers"], *each["answers"]]}
     return {"conversations": list(found.values())}

@@ -1,7 +1,7 @@
 """A recording of several conversations, of one or more roles, used as a scripted model.
 
 The file is JSON: ``{"conversations": [{"role": ..., "answers": [...]}]}``. The system text of a conversation has the
-heading ``# ROLE``, and its first message the text ``opens``, if the recording names one: the first conversation that
+heading ``# ROLE``, and a message to the model the text ``told``, if the recording names one: the first conversation that
 fits is used. Its answers have the form of the scripted model (`providers.scripted`); ``expects`` is a text that
 the previous message must contain, so that an outdated recording fails instead of producing a wrong report.
 ``$WORKSPACE`` in an answer is replaced by the folder of the run.
@@ -25,15 +25,16 @@ _WORKSPACE_LINE = re.compile(r"(?m)^Workspace: (.+)$")
 
 @dataclass(frozen=True, slots=True)
 class RecordedConversation:
-    """The answers of one conversation: of a role, and of the task whose first message has the text ``opens``."""
+    """The answers of one conversation: of a role, and of a task whose model is told the text ``told``."""
 
     role: str
     answers: Sequence[Mapping[str, Any]]
-    opens: str = ""
+    told: str = ""
 
     def fits(self, request: ChatRequest) -> bool:
         """Return True if *request* belongs to this conversation."""
-        return _has_heading(request.system, self.role) and self.opens in request.messages[0].text
+        said = (message.text for message in request.messages if message.role == "user")
+        return _has_heading(request.system, self.role) and any(self.told in text for text in said)
 
 
 class Recording:
@@ -74,13 +75,13 @@ def recording_of(content: Mapping[str, Any], path: Path) -> Callable[[ChatReques
     listed = content.get("conversations")
     for item in cast("list[Any]", listed) if isinstance(listed, list) else []:
         fields = cast("Mapping[str, Any]", item) if isinstance(item, dict) else {}
-        role, answers, opens = fields.get("role"), fields.get("answers"), fields.get("opens", "")
-        fits = isinstance(role, str) and isinstance(answers, list) and isinstance(opens, str)
+        role, answers, told = fields.get("role"), fields.get("answers"), fields.get("told", "")
+        fits = isinstance(role, str) and isinstance(answers, list) and isinstance(told, str)
         if not fits or not all(isinstance(answer, dict) for answer in cast("list[Any]", answers)):
             raise ConfigError(
                 f"model.script: {path}: a conversation needs role, a string, and answers, a list of objects"
             )
-        conversations.append(RecordedConversation(str(role), cast("list[Mapping[str, Any]]", answers), str(opens)))
+        conversations.append(RecordedConversation(str(role), cast("list[Mapping[str, Any]]", answers), str(told)))
     if not conversations:
         raise ConfigError(f"model.script: {path} must hold a list of answers, or an object with conversations")
     return Recording(conversations)
