@@ -1,4 +1,4 @@
-"""Parts of projects that are made when a run begins: they are too large to store, and the same ones each time."""
+"""A ledger whose database is cut off, with the snapshot and the journal that it can be computed from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import json
 import random
 import sqlite3
-from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -85,7 +84,3 @@ def _write_database(path: Path, entries: list[dict[str, object]]) -> None:
     store.close()
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-
-
-MATERIALS: dict[str, Callable[[Path], None]] = {"damaged_ledger": damaged_ledger}
-"""What the ``prepare`` of a task may name."""

@@ -1,0 +1,15 @@
+"""Parts of projects that are made when a run begins: they are too large to store, and the same ones each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.team_tasks.materials.ledger import damaged_ledger
+from benchmarks.team_tasks.materials.shop import forty_modules
+
+MATERIALS: dict[str, Callable[[Path], None]] = {
+    "damaged_ledger": damaged_ledger,
+    "forty_modules": forty_modules,
+}
+"""What the ``prepare`` of a task may name."""
