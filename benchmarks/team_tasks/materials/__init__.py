@@ -7,9 +7,11 @@ from pathlib import Path
 
 from benchmarks.team_tasks.materials.ledger import damaged_ledger
 from benchmarks.team_tasks.materials.shop import forty_modules
+from benchmarks.team_tasks.materials.stations import twenty_stations
 
 MATERIALS: dict[str, Callable[[Path], None]] = {
     "damaged_ledger": damaged_ledger,
     "forty_modules": forty_modules,
+    "twenty_stations": twenty_stations,
 }
 """What the ``prepare`` of a task may name."""

@@ -34,7 +34,8 @@ NEW_IMPORT = "from shop import events"
 
 MODULE = '''"""{Plural} of the shop: they are made, checked, changed and closed here.
 
-A {noun} begins as a draft. It is checked against the limits of its owner, then it is open until it is closed or dropped.
+A {noun} begins as a draft. It is checked against the limits of its owner, then it is open until it is closed or
+dropped.
 Other modules import the functions only; the table of the {plural} belongs to this module.
 """
 
