@@ -1,9 +1,9 @@
 """A recording of several conversations, of one or more roles, used as a scripted model.
 
 The file is JSON: ``{"conversations": [{"role": ..., "answers": [...]}]}``. The system text of a conversation has the
-heading ``# ROLE``, and a message to the model the text ``told``, if the recording names one: the first conversation that
-fits is used. Its answers have the form of the scripted model (`providers.scripted`); ``expects`` is a text that
-the previous message must contain, so that an outdated recording fails instead of producing a wrong report.
+heading ``# ROLE``. With ``told``, one of its messages to the model has this text; the first conversation that fits is
+used. Its answers have the form of the scripted model (`providers.scripted`); ``expects`` is a text that the previous
+message must contain, so that an outdated recording fails instead of producing a wrong report.
 ``$WORKSPACE`` in an answer is replaced by the folder of the run.
 """
 
