@@ -29,8 +29,9 @@ EVENTS = (
 )
 SMALL_TALK = (
     "read in the morning as usual", "clear weather, the water is low", "cleaned the stairs at the gauge",
-    "two kingfishers at the bridge", "the grass at the bank was cut", "spoke with the keeper upstream, all is well there",
-    "fog until noon, read in the afternoon", "new batteries in the logger", "the path is muddy, boots needed",
+    "two kingfishers at the bridge", "the grass at the bank was cut",
+    "spoke with the keeper upstream, all is well there", "fog until noon, read in the afternoon",
+    "new batteries in the logger", "the path is muddy, boots needed",
     "a school class visited the gauge", "painted the numbers of the staff anew", "light rain in the night",
 )  # fmt: skip
 
@@ -79,17 +80,14 @@ def _station(number: int, name: str, source: random.Random) -> Station:
     lines = [
         f"# Gauge {number:02}: {name}",
         "",
-        f"Keeper: {source.choice(KEEPERS)}. River kilometre {12 + 7 * number}. Level in cm above the zero of the gauge, temperature",
-        f"in degrees Celsius, turbidity in NTU; the limit of the turbidity is {limit} NTU at this gauge.",
+        f"Keeper: {source.choice(KEEPERS)}. River kilometre {12 + 7 * number}. Level in cm above the zero of the",
+        f"gauge, temperature in degrees Celsius, turbidity in NTU; the limit of the turbidity is {limit} NTU here.",
         "",
         "## Readings",
         "",
         "| day | level | temperature | turbidity |",
         "| --- | --- | --- | --- |",
-        *(
-            f"| {_day(day)} | {levels[day]} | {temperatures[day]:.1f} | {turbidities[day]} |"
-            for day in range(DAYS)
-        ),
+        *(f"| {_day(day)} | {levels[day]} | {temperatures[day]:.1f} | {turbidities[day]} |" for day in range(DAYS)),
         "",
         "## Remarks",
         "",
