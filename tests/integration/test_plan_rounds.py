@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.swarm.turn.turn import run_turn
@@ -122,6 +123,25 @@ async def test_finished_task_is_sent_back_and_goes_on_with_its_conversation_and_
     assert "inputs/a~2/report.md" in end.first and done.status is TaskStatus.DONE
     assert done.result is not None
     assert [item.uri for item in done.result.artifacts if item.uri] == [report.uri]
+
+
+async def test_task_that_is_sent_back_begins_with_the_same_message_so_that_a_provider_finds_it_in_its_cache(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    begins: list[str] = []
+
+    class Begins(Expert):
+        def __call__(self, request: ChatRequest) -> Any:
+            begins.append(request.messages[0].text)
+            return super().__call__(request)
+
+    await start(swarm, tmp_path, part("a", "executor"), part("b"))
+    await turn(swarm, tmp_path, Begins("written"), "executor")
+    await turn(swarm, tmp_path, Expert("looked"), "scout")
+    await turn(swarm, tmp_path, Expert(finish(revise=[{"key": "a", "note": "once more"}])), "architect")
+    await turn(swarm, tmp_path, Begins("written again"), "executor")
+    assert "inputs/handed-over/answer.md" in begins[0]
+    assert begins[1] == begins[0]
 
 
 async def test_planner_waits_for_tasks_at_work_and_hears_of_a_failure_that_it_missed(

@@ -9,12 +9,14 @@ import anyio.to_thread
 
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
+from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 from fireswarm.mind.assignment import Steering
 from fireswarm.runs.steps import KnownSteps, step_name
 from fireswarm.storage.documents.paths import message_path
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.records.mailbox import parse_message
 from fireswarm.swarm.turn.state import Turn
 
 MAX_EARLIER = 50
@@ -94,10 +96,11 @@ async def restore_outputs(turn: Turn, earlier: Sequence[Task], folder: Path) -> 
             turn.journal.note("outputs_left_out", text=f"{artifact.name}: {error}")
 
 
-async def original_notes(turn: Turn) -> str:
-    """Return the notes of the conversation's first envelope; "" if it is gone."""
+async def original_envelope(turn: Turn) -> Envelope | None:
+    """Return the conversation's first envelope, or None if it is gone."""
     earlier = turn.relatives.earlier
     first = earlier[0].task_id if earlier else turn.task.task_id
-    snapshot = await turn.swarm.store.get(message_path(first))
-    payload = (snapshot.data or {}).get("payload")
-    return str(payload.get("notes") or "") if isinstance(payload, dict) else ""
+    try:
+        return parse_message(await turn.swarm.store.get(message_path(first))).payload
+    except (NotFound, InvalidInput):
+        return None

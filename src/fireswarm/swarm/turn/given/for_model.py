@@ -25,7 +25,7 @@ from fireswarm.swarm.turn.given.files import (
 )
 from fireswarm.swarm.turn.given.material import describe_givers, whole_lines
 from fireswarm.swarm.turn.state import Turn
-from fireswarm.swarm.turn.thread import original_notes
+from fireswarm.swarm.turn.thread import original_envelope
 
 CHILD_CHARS = 12_000
 """Maximum characters of the quoted files of one delegated task, in the output of its call."""
@@ -55,7 +55,8 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
     files = InputFiles(input_root(turn.swarm, task.task_id), turn.swarm.blobs)
     root = await _root(turn)
     given = [giver_of(dependency, folders) for dependency in relatives.dependencies]
-    envelope = relatives.envelope if task.continues is None else None
+    original = await original_envelope(turn)
+    envelope = relatives.envelope if task.continues is None else original
     if envelope is not None and envelope.artifacts:
         given.append(Giver("handed-over", "the envelope of this task", artifacts=envelope.artifacts))
     attached = _attachments(turn)
@@ -73,7 +74,7 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
         block
         for block in (
             "# Inputs",
-            _place_in_plan(task, root, await original_notes(turn)),
+            _place_in_plan(task, root, original.notes if original is not None else ""),
             f"## Expected outcome\n{request.expected_outcome}" if request.expected_outcome else "",
             HOW_TO_READ if any(files.by_giver.get(giver.folder) for giver in shown) else "",
             *blocks,
