@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fireswarm.contracts.llm.chat import ChatRequest
+from fireswarm.contracts.llm.chat import ChatRequest, ToolSpec
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.swarm.turn.turn import run_turn
@@ -263,3 +264,22 @@ async def test_plan_waits_for_a_persons_approval(swarm: SwarmRig, tmp_path: Path
     assert waiting.status_reason is StatusReason.DELEGATING
     child = await by_key(swarm, "a")
     assert child.review_plan and child.parent_task_id == task.task_id
+
+
+async def test_all_tools_but_the_last_are_the_same_for_all_roles_so_that_a_provider_caches_them_once(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    offered: list[Sequence[ToolSpec]] = []
+
+    def script(request: ChatRequest) -> str:
+        offered.append(request.tools)
+        return "done"
+
+    core = thinking(swarm, script, tmp_path)
+    for role in ("architect", "executor", "scout"):
+        await submit(swarm, tmp_path, role=role)
+        await one_turn(swarm, core, role=role)
+    first, *others = ([tool for tool in tools if not tool.varies] for tools in offered)
+    assert len(first) > 15 and others == [first, first]
+    assert [[tool.name for tool in tools if tool.varies] for tools in offered] == [["delegate"]] * 3
+    assert all(tools[-1].varies for tools in offered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fireswarm.contracts.llm.chat import ToolSpec
@@ -147,7 +148,7 @@ _DELEGATE_TEXT = (
 def delegate_spec(roles: Mapping[str, str]) -> ToolSpec:
     """Return the tool that hands work to one of *roles*, which says what each of them does."""
     known = "\n".join(f"- {name}: {text}" for name, text in roles.items())
-    return _spec(
+    spec = _spec(
         DELEGATE,
         _DELEGATE_TEXT,
         ("role", "objective"),
@@ -156,6 +157,7 @@ def delegate_spec(roles: Mapping[str, str]) -> ToolSpec:
         context={"type": "object", "description": 'inputs, such as {"path": "src"}'},
         expected_outcome=_text("how to tell that the task is done"),
     )
+    return replace(spec, varies=True)
 
 
 _TO = "a key of the plan (yours, or the one that you are part of), `parent` for the task that planned yours, or a role"
