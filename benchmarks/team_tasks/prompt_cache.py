@@ -18,6 +18,8 @@ LOOKED_BACK = 20
 
 MARKER = "cache_control"
 
+MEDIA = ("image", "document")
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:
@@ -75,5 +77,7 @@ def _blocks(body: dict[str, Any]) -> Iterator[tuple[str, int, bool]]:
 def _block(place: str, block: dict[str, Any]) -> tuple[str, int, bool]:
     plain = {name: value for name, value in block.items() if name != MARKER}
     text = json.dumps(plain, ensure_ascii=False, sort_keys=True)
-    size = IMAGE_TOKENS if plain.get("type") in ("image", "document") else estimate_tokens(text)
+    inner = plain.get("content")
+    pictures = [part for part in (plain, *(inner if isinstance(inner, list) else ())) if part.get("type") in MEDIA]
+    size = estimate_tokens(text) + sum(IMAGE_TOKENS - estimate_tokens(part["source"]["data"]) for part in pictures)
     return f"{place}{text}", size, MARKER in block

@@ -52,7 +52,7 @@ def test_all_task_files_load_and_name_what_exists() -> None:
         assert "written by hand" in task.recording.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["contradicting-sources"])
+@pytest.mark.parametrize("name", ["contradicting-sources", "damaged-ledger"])
 async def test_recorded_answers_pass_both_ways(name: str, recorded: Chosen, tmp_path: Path) -> None:
     results: dict[str, Result] = {}
     for way in WAYS.values():
@@ -139,6 +139,9 @@ def test_beginning_of_an_answered_request_is_read_from_the_cache_and_the_rest_wr
     assert cache.count(body).read == first.written
     other = cache.count({**body, "messages": [{"role": "user", "content": [block("other " * 1_000)]}]})
     assert 2_000 < other.read < first.written and other.written == 0 and other.full > 1_000
+    picture = {"type": "image", "source": {"type": "base64", "data": "A" * 80_000}}
+    shown = {"type": "tool_result", "tool_use_id": "1", "content": [picture]}
+    assert PromptCache().count({"messages": [{"role": "user", "content": [shown]}]}).full < 2_000
     short = PromptCache().count({"messages": [{"role": "user", "content": [block("short", marked=True)]}]})
     assert (short.written, short.ends) == (0, ())
 
