@@ -96,8 +96,9 @@ async def _fault_of(check: Check, task: BenchTask, left: Leavings, runtime: Runt
             return _file(check, left)
         case SameContentCheck():
             folders = [left.project] if check.where == "project" else left.outputs
-            found = [path for folder in folders if (path := folder / check.path).is_file()]
-            return _content(found[-1] if found else left.project / check.path, task.hidden / check.expected)
+            paths = [folder / check.path for folder in folders]
+            found = next((path for path in paths if path.is_file()), left.project / check.path)
+            return _content(found, task.hidden / check.expected)
         case EvidenceCheck():
             return _evidence(check, left)
         case UnchangedCheck():

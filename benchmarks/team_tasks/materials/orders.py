@@ -1,4 +1,4 @@
-"""Orders of eighteen months by day and channel, with faults: corrected rows, a month in cents, days without an export."""
+"""Orders of eighteen months by day and channel, with faults: corrected rows, a month in cents, missing days."""
 
 from __future__ import annotations
 
