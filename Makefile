@@ -8,7 +8,7 @@ COVERED := $(addprefix fireswarm/,$(addprefix swarm/,board/* records/mailbox.py 
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint docs unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent mutants release clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint docs unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent bench-team mutants release clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,13 +100,16 @@ bench: setup-dev ## Run every benchmark; each prints one JSON line
 bench-agent: setup-dev ## Measure a model on twelve tasks: MODEL=claude-sonnet-5-5, PROVIDER=...; without MODEL, recorded answers
 	@$(PY) -m benchmarks.agent_tasks $(if $(MODEL),--model '$(MODEL)') $(if $(PROVIDER),--provider '$(PROVIDER)') $(AGENT_TASKS)
 
+bench-team: setup-dev ## Compare one agent and the swarm on eight objectives: MODEL=claude-sonnet-5-5, PROVIDER=...; without MODEL, recorded answers
+	@$(PY) -m benchmarks.team_tasks $(if $(MODEL),--model '$(MODEL)') $(if $(PROVIDER),--provider '$(PROVIDER)') $(TEAM_TASKS)
+
 mutants: setup-dev .tools/mutants/.ready ## Change the code of important rooms, and see what no test notices: ROOM=gate SAMPLE=40 SEED=1
 	@$(PY) tools/mutants.py $(ROOM) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 .tools/mutants/.ready: tools/mutants.txt tools/mutants.sh tools/find.sh
 	@sh tools/mutants.sh
 
-RELEASE := test demo demo-pipeline test-emulator hostile chaos bench bench-agent mutants
+RELEASE := test demo demo-pipeline test-emulator hostile chaos bench bench-agent bench-team mutants
 
 release: setup-dev ## Run every target of these that tests or measures: before a release (hours)
 	@for target in $(RELEASE); do $(MAKE) --no-print-directory $$target || { echo "$$target failed"; exit 1; }; done

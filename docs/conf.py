@@ -22,7 +22,7 @@ include_patterns = [
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "packages/*/README.md",
-    "benchmarks/agent_tasks/README.md",
+    "benchmarks/*/README.md",
 ]
 """The folder of the sources is that of the repository, so that each link between pages is the same on a forge."""
 exclude_patterns = [".*", "node_modules", "site", "runs", "dist", "tests", "src"]
@@ -44,7 +44,7 @@ INDEXES = {
     "docs/explanation/index",
     "docs/adr/README",
 }
-ALONE = {"README", "benchmarks/agent_tasks/README"}
+ALONE = {"README", "benchmarks/agent_tasks/README", "benchmarks/team_tasks/README"}
 """Pages that others link to, outside of the sidebar."""
 
 LINK = re.compile(r"\]\(([^)#\s]+\.md)\)")

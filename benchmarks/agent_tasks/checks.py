@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.agent_tasks.evidence import find_fault_of_evidence
 from benchmarks.agent_tasks.task import (
     AnswerCheck,
     BenchTask,
     Check,
+    EvidenceCheck,
     FileCheck,
     RunCheck,
     SameContentCheck,
@@ -87,26 +89,31 @@ async def _fault_of(check: Check, task: BenchTask, left: Leavings, runtime: Runt
     """Return None if the check holds, else a detail of what is wrong, or ""."""
     match check:
         case RunCheck():
-            return await _run(check, task, left.project, runtime, path)
+            return await _run(check, task, left, runtime, path)
         case AnswerCheck():
             return _patterns(left.answer, check.has)
         case FileCheck():
             return _file(check, left)
         case SameContentCheck():
-            return _content(left.project / check.path, task.hidden / check.expected)
+            folders = [left.project] if check.where == "project" else left.outputs
+            paths = [folder / check.path for folder in folders]
+            found = next((path for path in paths if path.is_file()), left.project / check.path)
+            return _content(found, task.hidden / check.expected)
+        case EvidenceCheck():
+            return _evidence(check, left)
         case UnchangedCheck():
             return _changes(check, left)
 
 
-async def _run(check: RunCheck, task: BenchTask, project: Path, runtime: RuntimeSettings, path: str) -> str | None:
+async def _run(check: RunCheck, task: BenchTask, left: Leavings, runtime: RuntimeSettings, path: str) -> str | None:
     """Run the command in a copy, confined as the agent's own commands: what a model wrote is run here."""
     with tempfile.TemporaryDirectory(prefix="fireswarm-check-") as folder:
         copy = Path(folder) / "project"
-        shutil.copytree(project, copy, symlinks=True, ignore=_not_copied)
+        shutil.copytree(left.project, copy, symlinks=True, ignore=_not_copied)
         if check.files is not None:
-            for source in sorted((task.hidden / check.files).rglob("*")):
-                if source.is_file() and "__pycache__" not in source.parts:
-                    _put(source, copy, source.relative_to(task.hidden / check.files))
+            _put_all(task.hidden / check.files, copy, Path())
+        for folder_of_run in left.outputs if check.delivered else ():
+            _put_all(folder_of_run, copy, Path(check.delivered))
         for name in check.restored:
             _put(task.project / name, copy, Path(name))
         environment = {"PATH": path, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -131,6 +138,12 @@ def _not_copied(folder: str, names: list[str]) -> list[str]:
         return path.is_symlink() or path.is_file() or path.is_dir()
 
     return [name for name in names if name == "__pycache__" or not is_usual(Path(folder) / name)]
+
+
+def _put_all(folder: Path, copy: Path, below: Path) -> None:
+    for source in sorted(folder.rglob("*")):
+        if source.is_file() and not source.is_symlink() and "__pycache__" not in source.parts:
+            _put(source, copy, below / source.relative_to(folder))
 
 
 def _put(source: Path, copy: Path, name: Path) -> None:
@@ -182,6 +195,14 @@ def _text(path: Path) -> str:
     if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_READ_BYTES:
         return ""
     return path.read_bytes().decode("utf-8-sig", "replace")
+
+
+def _evidence(check: EvidenceCheck, left: Leavings) -> str | None:
+    if not check.path:
+        return find_fault_of_evidence(left.answer, left.project, check.cites)
+    texts = [_text(path) for folder in left.outputs for path in sorted(folder.glob(check.path))]
+    faults = [find_fault_of_evidence(text, left.project, check.cites) for text in texts]
+    return None if None in faults else next(iter(faults), f"there is no {check.path}")
 
 
 def _content(path: Path, expected: Path) -> str | None:

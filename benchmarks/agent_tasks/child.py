@@ -1,4 +1,4 @@
-"""One run of the agent, in a process that runner.py starts: its order comes by standard input, its end is a file."""
+"""One run of a task, in a process that runner.py starts: its order comes by standard input, its end is a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import re
 import signal
 import sys
 import threading
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -16,8 +19,8 @@ import anyio
 from fireswarm.agent.run import Watching, carry_out
 from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.skills.skill import Question
-from fireswarm.mind import Conclusion
 from fireswarm.runs.make_mind import agent_catalog, redactor_for
+from fireswarm.runs.model_adapters import make_model
 from fireswarm.settings import AgentSettings
 
 UNFORESEEN = "I cannot say more than the task does: decide by yourself, and say what you assumed."
@@ -28,7 +31,7 @@ UNFORESEEN = "I cannot say more than the task does: decide by yourself, and say 
 class Order:
     """What to run: ``home`` gets the run's files, ``ended`` is the file of its end.
 
-    ``replies`` are answers to questions, each with the pattern of the question.
+    ``replies`` are answers to questions, each with the pattern of the question. ``then`` is said to the first answer.
     """
 
     objective: str
@@ -37,15 +40,34 @@ class Order:
     ended: str
     settings: dict[str, object]
     replies: list[tuple[str, str]]
+    then: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a run, as the child writes it for its parent."""
+    """The end of a run, as the child writes it for its parent. What is measured began at ``since``."""
 
     status: str
     reason: str
     answer: str
+    since: str
+    seconds: float
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """When what is measured began, and how long it has taken."""
+
+    since: str = ""
+    _started: float = field(default=0.0)
+
+    def start(self) -> None:
+        """Measure from now on."""
+        self.since, self._started = datetime.now(UTC).isoformat(), time.perf_counter()
+
+    def end(self, status: str, reason: str, answer: str) -> Ended:
+        """Return the end of the run, now."""
+        return Ended(status, reason, answer, self.since, round(time.perf_counter() - self._started, 2))
 
 
 def reply_to(description: str, replies: list[tuple[str, str]]) -> str:
@@ -62,15 +84,22 @@ async def carry_out_order(order: Order) -> Ended:
     async def ask(question: Question) -> str | None:
         return reply_to(question.description, order.replies)
 
+    watch, left = Stopwatch(), [order.then] if order.then else []
+
+    async def say_more(_answer: str) -> str | None:
+        if not left:
+            return None
+        watch.start()
+        return left.pop()
+
     catalog = agent_catalog(settings, Path.cwd(), home)
+    model = make_model(settings, home, os.environ)  # loads the provider's package, which takes a second
+    watch.start()
+    watching = Watching(ask=ask, next_message=say_more if order.then else None)
     task = AgentTask(order.objective, yes=True)
-    conclusion, _ = await carry_out(settings, catalog, task, home, Watching(ask=ask))
-    return _ended(conclusion, settings)
-
-
-def _ended(conclusion: Conclusion, settings: AgentSettings) -> Ended:
-    clean = redactor_for(settings).text
-    return Ended(conclusion.status.value, conclusion.reason, clean(conclusion.answer))
+    conclusion, _ = await carry_out(settings, catalog, task, home, watching, model=model)
+    answer = redactor_for(settings).text(conclusion.answer)
+    return watch.end(conclusion.status.value, conclusion.reason, answer)
 
 
 def _stop_with_parent() -> None:
@@ -83,10 +112,11 @@ def _stop_with_parent() -> None:
     threading.Thread(target=wait_for_end, daemon=True).start()
 
 
-def main() -> None:
+def main(work: Callable[[Order], Awaitable[Ended]] = carry_out_order) -> None:
+    """Read the order, do the work, and write its end."""
     order = Order(**json.loads(sys.stdin.buffer.readline()))
     _stop_with_parent()
-    ended = anyio.run(carry_out_order, order)
+    ended = anyio.run(work, order)
     partial = Path(f"{order.ended}.part")
     partial.write_text(json.dumps(asdict(ended)), encoding="utf-8")
     partial.replace(order.ended)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,16 @@ ALWAYS = {"capabilities": ["workspace"], "logging.jsonl_dir": "runs"}
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The chosen model's settings, None for recorded answers; ``notes`` are for the person who reads the table."""
+    """The chosen model's settings, None for recorded answers; ``notes`` are for the person who reads the table.
+
+    ``environment`` are further variables for the processes of the runs.
+    """
 
     settings: AgentSettings | None
     notes: tuple[str, ...]
     model: str = "recorded"
     provider: str = "scripted"
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def settings_for(self, task: BenchTask) -> AgentSettings:
         """Return the settings of one run."""

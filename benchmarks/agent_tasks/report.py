@@ -28,9 +28,9 @@ def print_table(results: Sequence[Result], chosen: Chosen, planned: int, console
         table.add_row(
             f"{result.task} {result.run}" if several else result.task,
             *(f"{count:,}" for count in (usage.turns, usage.input_tokens, usage.output_tokens, usage.cached_tokens)),
-            _money(usage.usd),
+            format_money(usage.usd),
             f"{result.seconds:.1f}",
-            Text("passed", "green") if result.passed else Text(_reason(result), "red"),
+            Text("passed", "green") if result.passed else Text(describe_reason(result), "red"),
         )
     console.print(table)
     passed = sum(result.passed for result in results)
@@ -53,13 +53,14 @@ def figures(results: Sequence[Result], chosen: Chosen, planned: int) -> dict[str
         "input_tokens": sum(result.usage.input_tokens for result in results),
         "output_tokens": sum(result.usage.output_tokens for result in results),
         "cached_tokens": sum(result.usage.cached_tokens for result in results),
-        "usd": _sum([result.usage.usd for result in results]),
+        "usd": sum_known([result.usage.usd for result in results]),
         "seconds": round(sum(result.seconds for result in results), 1),
-        "tasks": [_of_run(result) for result in results],
+        "tasks": [describe_run(result) for result in results],
     }
 
 
-def _of_run(result: Result) -> dict[str, Any]:
+def describe_run(result: Result) -> dict[str, Any]:
+    """Return what the line of JSON holds of one run."""
     usage = result.usage
     return {
         "task": result.task,
@@ -72,7 +73,7 @@ def _of_run(result: Result) -> dict[str, Any]:
         "cached_tokens": usage.cached_tokens,
         "usd": None if usage.usd is None else round(usage.usd, 6),
         "seconds": result.seconds,
-        "tools": result.tools,
+        "tools": dict(sorted(result.tools.items())),
     }
 
 
@@ -80,16 +81,19 @@ def _title(chosen: Chosen) -> str:
     return "agent tasks, recorded answers" if chosen.settings is None else f"agent tasks, {chosen.model}"
 
 
-def _reason(result: Result) -> str:
+def describe_reason(result: Result) -> str:
+    """Return in one line why a run failed."""
     more = len(result.reasons) - 1
     told = " ".join(result.reasons[0].split())[:MAX_REASON_CHARS]
     return f"failed: {told}{f' (and {more} more)' if more else ''}"
 
 
-def _money(usd: float | None) -> str:
+def format_money(usd: float | None) -> str:
+    """Return an amount for the table."""
     return "-" if usd is None else f"{usd:.4f}"
 
 
-def _sum(values: Sequence[float | None]) -> float | None:
+def sum_known(values: Sequence[float | None]) -> float | None:
+    """Return the sum, or None if an amount is not known."""
     known = [value for value in values if value is not None]
     return round(sum(known), 6) if len(known) == len(values) else None

@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -22,7 +23,6 @@ import psutil
 from benchmarks.agent_tasks.checks import Leavings, digests_of, failures_of
 from benchmarks.agent_tasks.child import Ended, Order
 from benchmarks.agent_tasks.chosen_model import Chosen
-from benchmarks.agent_tasks.materials import MATERIALS
 from benchmarks.agent_tasks.task import HERE, BenchTask
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.swarm.event import EventType
@@ -53,8 +53,12 @@ class Result:
 
     task: str
     run: int = 1
+    way: str = "agent"
     reasons: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    worked_seconds: float = 0.0
+    """Without the start of the process, and what came before a follow-up."""
+
     usage: Usage = field(default_factory=Usage)
     tools: dict[str, int] = field(default_factory=dict)
     """How often each tool was called."""
@@ -94,15 +98,27 @@ class Place:
         return sorted(self.runs.glob(f"*/{OUTPUT_FOLDER}"))
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a task is done: the module of the process that does it, and what adds up the usage that it recorded.
+
+    ``measure`` ignores what was before the given moment.
+    """
+
+    name: str
+    child: str
+    measure: Callable[[Place, Result, datetime | None], None]
+
+
 def lay_out(task: BenchTask, folder: Path) -> Place:
     """Copy a task's project into a new folder, and make the rest of it. Raises ConfigError."""
     place = Place(folder)
     place.home.mkdir(parents=True)
     shutil.copytree(task.project, place.project, ignore=shutil.ignore_patterns("__pycache__"))
     if task.file.prepare is not None:
-        prepare = MATERIALS.get(task.file.prepare)
+        prepare = task.materials.get(task.file.prepare)
         if prepare is None:
-            raise ConfigError(f"task {task.name}: prepare {task.file.prepare!r} is none of {', '.join(MATERIALS)}")
+            raise ConfigError(f"task {task.name}: prepare {task.file.prepare!r} is none of {', '.join(task.materials)}")
         prepare(place.project)
     return place
 
@@ -129,17 +145,20 @@ async def run_all(
                 group.start_soon(one, task, number)
 
 
-async def run_task(task: BenchTask, number: int, chosen: Chosen, folder: Path) -> Result:
+async def run_task(task: BenchTask, number: int, chosen: Chosen, folder: Path, way: Way | None = None) -> Result:
     """Run a task once and judge it. Whatever goes wrong is a reason of its failure."""
-    result, settings = Result(task.name, number), chosen.settings_for(task)
+    way = way or AGENT
+    result, settings = Result(task.name, number, way.name), chosen.settings_for(task)
     started = time.perf_counter()
     try:
         place = await anyio.to_thread.run_sync(lay_out, task, folder)
         before = await anyio.to_thread.run_sync(digests_of, place.project)
-        ended, reason = await _run_child(task, settings, place)
+        ended, reason = await _run_child(task, settings, place, way.child, chosen.environment)
         result.seconds = round(time.perf_counter() - started, 1)
-        result.answer = ended.answer if ended is not None else ""
-        await anyio.to_thread.run_sync(_measure, place.runs, result)
+        if ended is not None:
+            result.answer, result.worked_seconds = ended.answer, ended.seconds
+        since = datetime.fromisoformat(ended.since) if ended is not None and task.file.then else None
+        await anyio.to_thread.run_sync(way.measure, place, result, since)
         if reason:
             result.reasons.append(reason)
         left = Leavings(place.project, before, place.outputs, result.answer)
@@ -157,8 +176,10 @@ def program_path() -> str:
     return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 
 
-async def _run_child(task: BenchTask, settings: AgentSettings, place: Place) -> tuple[Ended | None, str]:
-    """Run the agent in its own process; returns its end, and why the run failed or ""."""
+async def _run_child(
+    task: BenchTask, settings: AgentSettings, place: Place, module: str, environment: Mapping[str, str]
+) -> tuple[Ended | None, str]:
+    """Do a task in a process of its own; returns its end, and why the run failed or ""."""
     replies = [(reply.question, reply.answer) for reply in task.file.replies]
     order = Order(
         task.file.objective.strip(),
@@ -167,16 +188,17 @@ async def _run_child(task: BenchTask, settings: AgentSettings, place: Place) -> 
         str(place.ended),
         settings.model_dump(mode="json"),
         replies,
+        task.file.then.strip(),
     )
     told = place.home / "stderr.txt"
     with told.open("wb") as stderr:
         process = await anyio.open_process(
-            [sys.executable, "-m", "benchmarks.agent_tasks.child"],
+            [sys.executable, "-m", module],
             stdin=subprocess.PIPE,
             stdout=stderr,
             stderr=stderr,
             cwd=ROOT,
-            env={**os.environ, "PATH": program_path()},
+            env={**os.environ, **environment, "PATH": program_path()},
             start_new_session=True,  # Ctrl+C stops this process, and this one stops its children
         )
     try:
@@ -193,7 +215,7 @@ async def _run_child(task: BenchTask, settings: AgentSettings, place: Place) -> 
         return ended, f"it took more than {task.file.limits.seconds:g} s"
     if ended is None:
         last = (told.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["without a word"])[-1]
-        return None, f"the agent's process ended with {process.returncode}: {last}"
+        return None, f"its process ended with {process.returncode}: {last}"
     failed = "" if ended.status == "finished" else f"the run ended as {ended.status} ({ended.reason}): {ended.answer}"
     return ended, failed
 
@@ -224,21 +246,28 @@ def _read_end(path: Path) -> Ended | None:
     return Ended(**json.loads(path.read_text(encoding="utf-8")))
 
 
-def _measure(runs: Path, result: Result) -> None:
+def measure_logs(place: Place, result: Result, since: datetime | None) -> None:
     """Add up what the events of the run say, also of one that was ended in the middle."""
-    tools: Counter[str] = Counter()
-    for log in runs.glob(f"*/{EVENTS_FILE}"):
+    for log in place.runs.glob(f"*/{EVENTS_FILE}"):
         with contextlib.suppress(InvalidInput, OSError):
             for event in read_events(log.parent):
-                if event.event_type is EventType.LLM_RESPONSE_RECEIVED:
-                    _add(result.usage, event.payload)
-                elif event.event_type is EventType.SKILL_STEP_EXECUTED:
-                    params = event.payload.get("params") or {}
-                    tools[str(params.get("tool") or event.payload.get("type"))] += 1
-    result.tools = dict(sorted(tools.items()))
+                if since is None or event.timestamp >= since:
+                    count_event(result, event.event_type, event.payload)
 
 
-def _add(usage: Usage, payload: dict[str, object]) -> None:
+AGENT = Way("agent", "benchmarks.agent_tasks.child", measure_logs)
+
+
+def count_event(result: Result, kind: str, payload: Mapping[str, Any]) -> None:
+    """Add an event to what a run has used."""
+    if kind == EventType.LLM_RESPONSE_RECEIVED:
+        _add(result.usage, payload)
+    elif kind == EventType.SKILL_STEP_EXECUTED:
+        tool = str((payload.get("params") or {}).get("tool") or payload.get("type"))
+        result.tools[tool] = result.tools.get(tool, 0) + 1
+
+
+def _add(usage: Usage, payload: Mapping[str, Any]) -> None:
     def count(name: str) -> int:
         value = payload.get(name)
         return value if isinstance(value, int) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from benchmarks.agent_tasks.materials import MATERIALS
 from fireswarm.contracts.base import explain_validation
 from fireswarm.errors import ConfigError, InvalidInput
 
@@ -31,6 +32,7 @@ class RunCheck(_CheckPart):
     kind: Literal["run"]
     command: str
     files: str | None = None
+    delivered: str = Field(default="", description="folder of the copy into which the artifacts are put")
     restored: tuple[str, ...] = Field(default=(), description="files of the project as they were before the run")
     fails: bool = Field(default=False, description="the command has to fail")
     says: tuple[str, ...] = Field(default=(), description="patterns that its output must have")
@@ -54,11 +56,30 @@ class FileCheck(_CheckPart):
 
 
 class SameContentCheck(_CheckPart):
-    """A file holds the same data as ``hidden/<expected>``: JSON and CSV are compared by their values."""
+    """A file or artifact holds the same data as ``hidden/<expected>``: JSON and CSV are compared by their values."""
 
     kind: Literal["content"]
     path: str
+    where: Literal["project", "outputs"] = "project"
     expected: str
+
+
+class Citation(_Part):
+    """A statement of a text, found by the pattern ``about``, cites a line that has the pattern ``line``."""
+
+    about: str
+    line: str
+
+
+class EvidenceCheck(_CheckPart):
+    """An artifact, or the answer if ``path`` is empty, gives evidence as ``file:line`` of the project.
+
+    Each file and line that it names exists, and each statement of ``cites`` names a line that says so.
+    """
+
+    kind: Literal["evidence"]
+    path: str = Field(default="", description="glob of an artifact; empty: the answer")
+    cites: tuple[Citation, ...] = Field(min_length=1)
 
 
 class UnchangedCheck(_CheckPart):
@@ -68,7 +89,10 @@ class UnchangedCheck(_CheckPart):
     but: tuple[str, ...] = ()
 
 
-Check = Annotated[RunCheck | AnswerCheck | FileCheck | SameContentCheck | UnchangedCheck, Field(discriminator="kind")]
+Check = Annotated[
+    RunCheck | AnswerCheck | FileCheck | SameContentCheck | EvidenceCheck | UnchangedCheck,
+    Field(discriminator="kind"),
+]
 
 
 class Reply(_Part):
@@ -91,6 +115,7 @@ class TaskFile(_Part):
     checks: tuple[Check, ...] = Field(min_length=1)
     prepare: str | None = Field(default=None, description="a function of materials.py that adds to the project")
     replies: tuple[Reply, ...] = ()
+    then: str = Field(default="", description="what the person says to the first answer; only what follows is measured")
     limits: Limits = Limits()
 
 
@@ -115,27 +140,40 @@ class BenchTask:
         return self.folder / "hidden"
 
     @property
+    def materials(self) -> Mapping[str, Callable[[Path], None]]:
+        """What ``prepare`` may name."""
+        return MATERIALS
+
+    @property
     def recording(self) -> Path:
         return self.folder / "recording.json"
 
 
 def load_task(folder: Path) -> BenchTask:
     """Load a task. Raises ConfigError with the fault."""
-    path = folder / "task.yaml"
+    return BenchTask(folder, read_task_file(folder / "task.yaml", TaskFile))
+
+
+def read_task_file[F: TaskFile](path: Path, form: type[F]) -> F:
+    """Read a ``task.yaml`` of this form. Raises ConfigError with the fault."""
     try:
-        content = TaskFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return form.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except ValidationError as error:
         raise ConfigError(f"{path}: {explain_validation(error)}") from error
     except (OSError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-    return BenchTask(folder, content)
 
 
 def load_tasks(names: Sequence[str] = (), folder: Path = TASKS) -> list[BenchTask]:
     """Load the named tasks, or all of them, in the order of their names. Raises InvalidInput for an unknown name."""
+    return [load_task(folder / name) for name in names_of_tasks(names, folder)]
+
+
+def names_of_tasks(names: Sequence[str], folder: Path) -> list[str]:
+    """Return *names* in order, or those of all tasks of a folder. Raises InvalidInput for an unknown name."""
     known = sorted(path.parent.name for path in folder.glob("*/task.yaml"))
     if unknown := [name for name in names if name not in known]:
         raise InvalidInput(f"unknown task {', '.join(unknown)}; the tasks are {', '.join(known)}")
     if not known:
         raise InvalidInput(f"{folder} has no folders with a task.yaml")
-    return [load_task(folder / name) for name in known if not names or name in names]
+    return [name for name in known if not names or name in names]

@@ -156,6 +156,4 @@ async def test_reviewer_and_dependents_see_what_changed_in_the_repository(swarm:
     for line in ("-a = 1", "+a = 2", "+new"):
         assert line in reviewer.told[1]
     assert "x.log" not in reviewer.told[1]
-    [scout] = [task for task in await swarm.board.list() if task.plan_key == "b"]
-    assert scout.result is not None and not [each for each in scout.result.artifacts if each.uri]  # it changed nothing
     assert (space / ".git" / "index").read_bytes() == index

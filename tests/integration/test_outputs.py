@@ -11,6 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 import fireswarm as fs
@@ -21,7 +23,8 @@ from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.artifacts import find_artifact, read_content
-from fireswarm.swarm.turn.outputs import KEPT_DAYS, output_folder, remove_old_outputs
+from fireswarm.swarm.turn.given.files import input_root
+from fireswarm.swarm.turn.outputs import KEPT_DAYS, output_folder, remove_old_outputs, remove_outputs
 from tests.integration.test_calling_in_a_swarm import Expert, report
 from tests.integration.test_thinking import Killed, events_of, one_turn, reclaimed, submit, thinking, was_killed
 from tests.support.commands import agent
@@ -239,6 +242,24 @@ def _with_leaver(core: SwarmParts, folder: Path) -> SwarmParts:
     roles = {name: card.model_copy(update={"skills": ("counting", "leaver")}) for name, card in core.roles.items()}
     mind = replace(core.mind, catalog=catalog) if core.mind is not None else None
     return replace(core, catalog=catalog, roles=roles, mind=mind)
+
+
+async def test_end_of_a_task_leaves_the_output_folder_that_its_follow_up_makes_at_the_same_time(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    core = replace(swarm.core, workdir=tmp_path / "work")
+    task = await swarm.submit("look")
+    folder = output_folder(core, task)
+    folder.mkdir(parents=True)
+    (folder / "report.md").write_text("of the first task")
+    input_root(core, task.task_id).mkdir(parents=True)
+    async with anyio.create_task_group() as group:
+        group.start_soon(remove_outputs, core, task)
+        await anyio.lowlevel.checkpoint()
+        folder.mkdir(exist_ok=True)
+        (folder / "report.md").write_text("as the follow-up has it")
+    assert (folder / "report.md").read_text() == "as the follow-up has it"
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name], "the old one is gone"
 
 
 def _agent_script(root: Path, *answers: Any) -> tuple[str, ...]:

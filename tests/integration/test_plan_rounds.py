@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fireswarm.contracts.llm.chat import ChatRequest, ToolSpec
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
@@ -124,6 +126,25 @@ async def test_finished_task_is_sent_back_and_goes_on_with_its_conversation_and_
     assert "inputs/a~2/report.md" in end.first and done.status is TaskStatus.DONE
     assert done.result is not None
     assert [item.uri for item in done.result.artifacts if item.uri] == [report.uri]
+
+
+async def test_task_that_is_sent_back_begins_with_the_same_message_so_that_a_provider_finds_it_in_its_cache(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    begins: list[str] = []
+
+    class Begins(Expert):
+        def __call__(self, request: ChatRequest) -> Any:
+            begins.append(request.messages[0].text)
+            return super().__call__(request)
+
+    await start(swarm, tmp_path, part("a", "executor"), part("b"))
+    await turn(swarm, tmp_path, Begins("written"), "executor")
+    await turn(swarm, tmp_path, Expert("looked"), "scout")
+    await turn(swarm, tmp_path, Expert(finish(revise=[{"key": "a", "note": "once more"}])), "architect")
+    await turn(swarm, tmp_path, Begins("written again"), "executor")
+    assert "inputs/handed-over/answer.md" in begins[0]
+    assert begins[1] == begins[0]
 
 
 async def test_planner_waits_for_tasks_at_work_and_hears_of_a_failure_that_it_missed(
@@ -277,3 +298,22 @@ async def test_changed_plan_that_cannot_run_goes_back_to_the_model(swarm: SwarmR
     again = await turn(swarm, tmp_path, planner, "architect")
     assert again.status_reason is StatusReason.APPROVAL_REQUIRED
     assert "a person wants these tasks" in planner.told[0] and "/no/such/folder" in planner.told[0]
+
+
+async def test_all_tools_but_the_last_are_the_same_for_all_roles_so_that_a_provider_caches_them_once(
+    swarm: SwarmRig, tmp_path: Path
+) -> None:
+    offered: list[Sequence[ToolSpec]] = []
+
+    def script(request: ChatRequest) -> str:
+        offered.append(request.tools)
+        return "done"
+
+    core = thinking(swarm, script, tmp_path)
+    for role in ("architect", "executor", "scout"):
+        await submit(swarm, tmp_path, role=role)
+        await one_turn(swarm, core, role=role)
+    first, *others = ([tool for tool in tools if not tool.varies] for tools in offered)
+    assert len(first) > 15 and others == [first, first]
+    assert [[tool.name for tool in tools if tool.varies] for tools in offered] == [["delegate"]] * 3
+    assert all(tools[-1].varies for tools in offered)

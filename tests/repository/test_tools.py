@@ -42,6 +42,13 @@ def test_make_bench_agent_passes_the_model_on(given: list[str], options: str) ->
     assert started.split() == f"-m benchmarks.agent_tasks{options}".split()
 
 
+def test_make_bench_team_passes_the_model_on() -> None:
+    given = ["MODEL=a b", "PROVIDER=openai", "TEAM_TASKS=--runs 3"]
+    command = ["make", "--no-print-directory", "--old-file=.venv/.ready-dev", "bench-team", "PY=echo", *given]
+    started = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert started.strip() == "-m benchmarks.team_tasks --model a b --provider openai --runs 3"
+
+
 # ── tools/emulator.py ─────────────────────────────────────────────────────────────────────────────────
 
 JAVA = """#!/bin/sh

@@ -38,6 +38,7 @@ class Reply:
     input_tokens: int = 100
     output_tokens: int = 20
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     thinking_tokens: int = 0
     tool: str = ""
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
@@ -146,10 +147,10 @@ def _message(request: Received, reply: Reply, content: list[dict[str, Any]], sto
         "stop_reason": _stop_of(reply) if stop else None,
         "stop_sequence": None,
         "usage": {
-            "input_tokens": reply.input_tokens - reply.cached_tokens,
+            "input_tokens": reply.input_tokens - reply.cached_tokens - reply.cache_write_tokens,
             "output_tokens": reply.output_tokens,
             "cache_read_input_tokens": reply.cached_tokens,
-            "cache_creation_input_tokens": 0,
+            "cache_creation_input_tokens": reply.cache_write_tokens,
             "output_tokens_details": {"thinking_tokens": reply.thinking_tokens},
         },
     }

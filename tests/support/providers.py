@@ -9,9 +9,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import inspect
 import json
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.support.cloud_accounts import TokenServer
@@ -21,10 +22,10 @@ from tests.support.provider_routes import route
 __all__ = ["FakeProviders", "Received", "Reply", "Script", "in_order"]
 
 
-Script = Callable[[Received], Reply]
+Script = Callable[[Received], Reply | Awaitable[Reply]]
 
 
-def in_order(*replies: Reply) -> Script:
+def in_order(*replies: Reply) -> Callable[[Received], Reply]:
     """The first request gets the first reply, and so on, whatever was asked; the last one stays."""
     left = list(replies)
     return lambda _request: left.pop(0) if len(left) > 1 else left[0]
@@ -106,7 +107,8 @@ class FakeProviders:
         return await self._reply(request, "stream" in target.lower() or bool(request.body.get("stream")), writer)
 
     async def _reply(self, request: Received, streams: bool, writer: asyncio.StreamWriter) -> bool:
-        reply = self.script(request) if callable(self.script) else self.script[request.answers]
+        answer = self.script(request) if callable(self.script) else self.script[request.answers]
+        reply = await answer if inspect.isawaitable(answer) else answer
         if reply.fault == "slow":
             await self.release.wait()
         if reply.fault == "reset":

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fireswarm.capabilities.workspace.writing import workspace_tools
+from fireswarm.contracts.llm.chat import ChatMessage, ChatRequest, ToolSpec
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.mind import ConclusionStatus
 from tests.support.experts import PIXEL
@@ -90,6 +91,18 @@ async def test_cache_reaches_up_to_the_last_message(provider: str, lab: Lab, ben
             before = len(messages)
         else:  # the others cache prefixes by themselves
             assert "cachedContent" not in call.body and "cache_control" not in json.dumps(call.body)
+
+
+async def test_cache_holds_the_tools_that_all_roles_have_apart_from_the_others(provider: str, lab: Lab) -> None:
+    shared, own = (ToolSpec(name, "Says something.", {"type": "object"}, name == "own") for name in ("say", "own"))
+    model = lab.adapter(provider, [Reply("Hello.")])
+    for tools in ((shared, own), (shared,)):
+        await model.complete(ChatRequest("Be kind.", (ChatMessage("user", "Hi."),), 100, tools=tools))
+    assert lab.served.refused == []
+    bodies = [json.dumps(call.body.get("tools")) for call in lab.served.calls]
+    marked = ['{"type": "ephemeral"}' in body.partition('"own"')[0] for body in bodies]
+    assert marked == [provider in CLAUDE, False]
+    assert all(json.dumps(call.body).count('"cache_control"') <= 4 for call in lab.served.calls)
 
 
 async def test_image_is_sent_as_an_image(provider: str, lab: Lab, bench: Bench) -> None:

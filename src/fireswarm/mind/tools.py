@@ -28,13 +28,13 @@ def run_tools(assignment: Assignment) -> dict[str, RunTool]:
     if assignment.memory is not None:
         own[specs.RECALL] = RunTool(specs.RECALL_SPEC, session_facts.recall, reads=True)
         own[specs.REMEMBER] = RunTool(specs.REMEMBER_SPEC, session_facts.remember)
-    if assignment.roles:
-        own[specs.DELEGATE] = RunTool(specs.delegate_spec(assignment.roles, assignment.models), small_tools.delegate)
     if assignment.colleagues is not None:
         own[specs.ASK] = RunTool(specs.ASK_SPEC, colleagues.ask)
         own[specs.TELL] = RunTool(specs.TELL_SPEC, colleagues.tell)
     if assignment.result_schema is not None:
         own[specs.FINISH] = RunTool(specs.finish_spec(assignment.result_schema), small_tools.finish)
+    if assignment.roles:
+        own[specs.DELEGATE] = RunTool(specs.delegate_spec(assignment.roles, assignment.models), small_tools.delegate)
     given = {name: given_tool(tool) for name, tool in assignment.tools.items() if name not in own}
     return given | own
 

@@ -49,9 +49,18 @@ async def test_answer_after_something_unexpected_is_refused_with_what_was_said(t
         await model.complete(request("# Scout", "3 passed"))
 
 
+async def test_text_of_the_task_chooses_between_conversations_of_one_role(tmp_path: Path) -> None:
+    other = {"role": "Scout", "told": "# Task\nlisten", "answers": [{"text": "I listen."}]}
+    here = {"role": "Scout", "told": "# Task\nlook", "answers": [{"text": "I look here."}]}
+    model = load(tmp_path, {"conversations": [other, here, SCOUT]})
+    assert (await model.complete(request())).text == "I look here."
+    with pytest.raises(ModelRejected, match="has no conversation of this role and task; it has Scout"):
+        await load(tmp_path, {"conversations": [other]}).complete(request())
+
+
 @pytest.mark.parametrize("system", ["# Architect", "Scout", "## Scout", "# Scouts"])
 async def test_role_without_a_conversation_is_refused(system: str, tmp_path: Path) -> None:
-    with pytest.raises(ModelRejected, match="has no conversation of this role; it has Scout"):
+    with pytest.raises(ModelRejected, match="has no conversation of this role and task; it has Scout"):
         await load(tmp_path, {"conversations": [SCOUT]}).complete(request(system))
 
 

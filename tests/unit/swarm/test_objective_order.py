@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Failed, Handoff
-from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.swarm.board.dependents import MAX_WRITTEN
 from fireswarm.swarm.board.graph import is_over, sort_objective
 from tests.support.swarm import SwarmRig
@@ -39,6 +40,24 @@ async def test_objective_is_over_when_no_task_can_move(swarm: SwarmRig) -> None:
     tasks = await swarm.board.list()
     assert is_over(tasks, parent.task_id)
     assert {task.status for task in tasks} <= {TaskStatus.BLOCKED, TaskStatus.DONE}
+
+
+async def test_objective_is_not_over_between_the_end_of_its_last_task_and_the_count_that_wakes_its_parent(
+    swarm: SwarmRig,
+) -> None:
+    parent = await swarm.submit("parent", role="architect")
+    plan = tuple(PlannedTask(key=f"t{n}", assigned_to="scout", objective=f"part {n}") for n in range(MAX_WRITTEN + 3))
+    await swarm.settle(await swarm.claim_one(role="architect"), Handoff(plan))
+
+    def ended(task: Task, **last: Any) -> Task:
+        if task.task_id == parent.task_id:
+            return task
+        return task.model_copy(update={"status": TaskStatus.DONE} | (last if task.plan_key == "t0" else {}))
+
+    tasks = await swarm.board.list()
+    assert not is_over([ended(task) for task in tasks], parent.task_id)
+    lost = {"status": TaskStatus.BLOCKED, "status_reason": StatusReason.ESCALATED}
+    assert is_over([ended(task, **lost) for task in tasks], parent.task_id)
 
 
 async def test_parent_of_many_children_goes_on_after_the_last(swarm: SwarmRig) -> None:

@@ -79,11 +79,16 @@ class ToolOutput(Contract):
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool in the form that a model gets. ``parameters`` is the JSON Schema of its input, sent unchanged."""
+    """A tool in the form that a model gets. ``parameters`` is the JSON Schema of its input, sent unchanged.
+
+    ``varies`` is True for a tool that differs from role to role. It comes last, so that a provider's cache holds the
+    others for all roles.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    varies: bool = False
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import anthropic
@@ -25,6 +25,7 @@ from fireswarm.contracts.llm.chat import (
     StopReason,
     TokenUsage,
     ToolOutput,
+    ToolSpec,
 )
 from fireswarm.contracts.llm.received import call_of, storable, without_surrogates
 from fireswarm.errors import ModelError, ModelRejected
@@ -184,10 +185,7 @@ class AnthropicModel:
             **self._options,
         }
         if request.tools:
-            arguments["tools"] = [
-                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-                for tool in request.tools
-            ]
+            arguments["tools"] = _tools_of(request.tools)
             if not request.may_call:
                 arguments["tool_choice"] = {"type": "none"}
         output: dict[str, Any] = {"effort": self._effort} if self._effort else {}
@@ -273,6 +271,17 @@ def _fit_thinking(arguments: dict[str, Any]) -> None:
         arguments["thinking"] = {"type": "disabled"}
     elif isinstance(budget, int) and budget >= limit:
         arguments["thinking"] = {**thinking, "budget_tokens": max(LEAST_THINKING_TOKENS, limit // 2)}
+
+
+def _tools_of(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+    """Return the tools, with a cache marker on the last of those that all roles have: other roles find it there."""
+    wire: list[dict[str, Any]] = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
+    ]
+    shared = sum(not tool.varies for tool in tools)
+    if 0 < shared < len(tools):
+        wire[shared - 1]["cache_control"] = _CACHED
+    return wire
 
 
 def _mark_last(messages: list[Any]) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fireswarm.contracts.llm.chat import ToolSpec
@@ -157,7 +158,7 @@ def delegate_spec(roles: Mapping[str, str], models: Mapping[str, bool]) -> ToolS
         text = f"how much the model thinks; only for {with_effort}"
         choice["effort"] = {"type": "string", "enum": ["low", "medium", "high"], "description": text}
     known = "\n".join(f"- {name}: {text}" for name, text in roles.items())
-    return _spec(
+    spec = _spec(
         DELEGATE,
         _DELEGATE_TEXT,
         ("role", "objective"),
@@ -167,6 +168,7 @@ def delegate_spec(roles: Mapping[str, str], models: Mapping[str, bool]) -> ToolS
         expected_outcome=_text("how to tell that the task is done"),
         **choice,
     )
+    return replace(spec, varies=True)
 
 
 _TO = "a key of the plan (yours, or the one that you are part of), `parent` for the task that planned yours, or a role"

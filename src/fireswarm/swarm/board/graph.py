@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from fireswarm.contracts.skills.skill import PlannedTask
-from fireswarm.contracts.swarm.task import WAITS_FOR_TIME, Task, TaskStatus
+from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, StatusReason, Task, TaskStatus
 from fireswarm.errors import GraphInvalid
+from fireswarm.swarm.board.dependents import awaited_ids
 
 NO_TASKS: Mapping[str, Task] = {}
 
@@ -96,4 +97,19 @@ def is_over(tasks: Sequence[Task], root_id: str) -> bool:
     if root.status.terminal:
         return True
     moving = (TaskStatus.QUEUED, TaskStatus.IN_PROGRESS)
-    return not any(task.status in moving or task.status_reason in WAITS_FOR_TIME for task in tasks)
+    by_id = {task.task_id: task for task in tasks}
+    return not any(
+        task.status in moving or task.status_reason in WAITS_FOR_TIME or _is_about_to_wake(task, by_id)
+        for task in tasks
+    )
+
+
+def _is_about_to_wake(task: Task, by_id: Mapping[str, Task]) -> bool:
+    """Return True if all that a task waits for has ended: it is queued after that commit, or by the next sweep."""
+    if task.status is not TaskStatus.BLOCKED or task.status_reason not in WAITS_FOR_OTHERS:
+        return False
+    ends = (
+        (TaskStatus.DONE, TaskStatus.CANCELED) if task.status_reason is StatusReason.DELEGATING else (TaskStatus.DONE,)
+    )
+    awaited = [by_id.get(each) for each in awaited_ids(task) if each not in task.gave_up]
+    return bool(awaited) and all(each is not None and each.status in ends for each in awaited)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
 import anyio.to_thread
 
@@ -69,11 +71,18 @@ def output_folder(parts: SwarmParts, task: Task) -> Path:
 
 
 async def remove_outputs(parts: SwarmParts, task: Task) -> None:
-    """Remove the folders of a task that is done: its files are in the blob store."""
-    await remove_inputs(parts, task.task_id)
+    """Remove the folders of a task that is done: its files are in the blob store.
+
+    The output folder is renamed at once: a follow-up, which may begin any moment now, makes it anew.
+    """
     folder = output_folder(parts, task)
+    ended = folder.with_name(f"{folder.name}.{uuid4().hex}")
     if _is_used(folder):
-        await anyio.to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+        with contextlib.suppress(OSError):
+            folder.rename(ended)
+    await remove_inputs(parts, task.task_id)
+    if _is_used(ended):
+        await anyio.to_thread.run_sync(partial(shutil.rmtree, ended, ignore_errors=True))
 
 
 async def remove_old_outputs(parts: SwarmParts) -> int:

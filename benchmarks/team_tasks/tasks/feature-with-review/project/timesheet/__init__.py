@@ -1,0 +1,1 @@
+"""Hours from a plain text file."""
