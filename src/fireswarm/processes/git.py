@@ -124,16 +124,26 @@ def head_commit(folder: Path) -> str:
 def changes_since(folder: Path, commit: str) -> bytes:
     """Return what changed in *folder* since a commit as a unified diff, also new files that git does not ignore.
 
-    The repository's own index is not touched. Raises GitFailed.
+    Nothing is written to the repository: its index is copied, and new objects go to a temporary folder. Raises
+    GitFailed.
     """
-    own = Path(os.fsdecode(run_git(folder, "rev-parse", "--absolute-git-dir").rstrip(b"\n"))) / "index"
+    own, objects = (_git_path(folder, name) for name in ("index", "objects"))
     with TemporaryDirectory(prefix="fireswarm-index-") as place:
         index = Path(place) / "index"
         if own.is_file():
             shutil.copyfile(own, index)
-        environment = {"GIT_INDEX_FILE": str(index)}
+        environment = {
+            "GIT_INDEX_FILE": str(index),
+            "GIT_OBJECT_DIRECTORY": place,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects),
+        }
         run_git(folder, "add", "--intent-to-add", "--", *_OWN_FILES, environment=environment)
         return run_git(folder, "diff", "--no-color", "--relative", commit, "--", *_OWN_FILES, environment=environment)
+
+
+def _git_path(folder: Path, name: str) -> Path:
+    """Return the path of a file of git's own."""
+    return (folder / os.fsdecode(run_git(folder, "rev-parse", "--git-path", name).rstrip(b"\n"))).resolve()
 
 
 def _refuse_other_tree(folder: Path, variables: Mapping[str, str], timeout_seconds: float) -> None:

@@ -25,7 +25,7 @@ async def note_folder(turn: Turn, folder: Path | None) -> dict[str, Any]:
 
     The next flush stores it: the note costs no request.
     """
-    if folder is None or turn.task.is_call or not _is_repository(folder):
+    if folder is None or turn.task.is_call or _is_read_only(turn) or not _is_repository(folder):
         return {}
 
     async def look() -> dict[str, Any]:
@@ -65,6 +65,10 @@ async def publish_changes(turn: Turn, folder: Path | None, began: dict[str, Any]
             source_task_id=turn.task.task_id,
         )
     ]
+
+
+def _is_read_only(turn: Turn) -> bool:
+    return turn.task.constraints.read_only or turn.swarm.settings.runtime.profile == "read_only"
 
 
 def _is_repository(folder: Path) -> bool:
