@@ -13,7 +13,7 @@ import pytest
 
 import fireswarm
 from fireswarm.errors import GitFailed
-from fireswarm.processes.git import run_git
+from fireswarm.processes.git import changes_since, head_commit, run_git
 
 USER = ("-c", "user.name=a", "-c", "user.email=a@localhost")
 HOOKS = (
@@ -326,3 +326,38 @@ def test_git_is_started_in_one_module() -> None:
     files = [path for folder in ("src", "skills", "roles") for path in (root / folder).rglob("*.py")]
     starting = [path.relative_to(root).as_posix() for path in files if re.search(r'\[\s*"git"', path.read_text())]
     assert starting == ["src/fireswarm/processes/git.py"]
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in sorted(folder.rglob("*"))}
+
+
+def test_changes_of_a_repository_are_shown_and_nothing_is_written_to_it(repository: Path) -> None:
+    (repository / ".fireswarm").mkdir()
+    (repository / ".fireswarm" / "own").write_text("own\n")
+    before = content_of(repository)
+    commit = head_commit(repository)
+    shown = changes_since(repository, commit).decode()
+    assert "-1\n+changed" in shown and "+new" in shown and "own" not in shown
+    assert changes_since(repository, commit).decode() == shown and content_of(repository) == before
+
+
+def test_changes_before_the_first_commit_and_in_a_folder_of_the_repository(tmp_path: Path) -> None:
+    plain_git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "x.txt").write_text("x\n")
+    (tmp_path / "other.txt").write_text("other\n")
+    shown = changes_since(tmp_path / "part", head_commit(tmp_path / "part")).decode()
+    assert "b/x.txt" in shown and "other" not in shown
+    with pytest.raises(GitFailed):
+        head_commit(tmp_path.parent)
+
+
+def test_changes_run_no_program_of_the_repository(repository: Path, tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    plain_git(repository, "config", "filter.x.clean", f"touch {marker}; cat")
+    plain_git(repository, "config", "diff.x.textconv", f"touch {marker}; cat")
+    plain_git(repository, "config", "diff.external", f"touch {marker}")
+    (repository / ".gitattributes").write_text("* filter=x diff=x\n")
+    assert b"changed" in changes_since(repository, head_commit(repository))
+    assert not marker.exists()
