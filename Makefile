@@ -71,11 +71,12 @@ lock: ## Resolve the dependencies into both locks
 
 CONFORMANCE := packages/firelite/tests/conformance
 
-ON_EMULATOR := $(CONFORMANCE) tests/fundamentals tests/integration/test_raw_client.py tests/chaos/test_at_size.py
+ON_EMULATOR := $(CONFORMANCE) tests/fundamentals tests/integration/test_raw_client.py \
+	tests/integration/test_recall_by_meaning.py tests/chaos/test_at_size.py
 
 SOME_ON_EMULATOR := $(CONFORMANCE)/differential $(CONFORMANCE)/test_transforms.py \
 	tests/fundamentals/test_edits_and_deletes_by_hand.py tests/fundamentals/test_two_versions.py \
-	tests/integration/test_raw_client.py tests/chaos/test_at_size.py
+	tests/integration/test_raw_client.py tests/integration/test_recall_by_meaning.py tests/chaos/test_at_size.py
 
 some-on-emulator: setup-dev # a short part of test-emulator, where Google's emulator is installed
 	@if $(PY) tools/emulator.py true; then \
@@ -94,7 +95,7 @@ chaos: setup-dev ## 10,000 tasks under kills, suspends, failing commits, shifted
 hostile: setup-dev ## Every attack that docs/explanation/security.md names, and how many were held
 	@$(PY) tools/hostile.py
 
-bench: setup-dev ## Run every benchmark; each prints one JSON line
+bench: setup-dev .tools/vectors/.ready ## Run every benchmark; each prints one JSON line
 	@for file in benchmarks/*_bench.py; do $(PY) -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 bench-agent: setup-dev ## Measure a model on twelve tasks: MODEL=claude-sonnet-5-5, PROVIDER=...; without MODEL, recorded answers
@@ -105,6 +106,9 @@ bench-team: setup-dev ## Compare one agent and the swarm on eight objectives: MO
 
 mutants: setup-dev .tools/mutants/.ready ## Change the code of important rooms, and see what no test notices: ROOM=gate SAMPLE=40 SEED=1
 	@$(PY) tools/mutants.py $(ROOM) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+
+.tools/vectors/.ready: tools/vectors.txt tools/vectors.sh tools/find.sh
+	@sh tools/vectors.sh
 
 .tools/mutants/.ready: tools/mutants.txt tools/mutants.sh tools/find.sh
 	@sh tools/mutants.sh

@@ -30,7 +30,7 @@ from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.contracts.swarm.task import Task, TaskSpec
 from fireswarm.settings import AgentSettings, Settings
 from fireswarm.skills.routing.related import STEMMED, stem_thesaurus
-from fireswarm.storage.documents.indexes import COMPOSITES, TTL_FIELDS, UNINDEXED
+from fireswarm.storage.documents.indexes import COMPOSITES, TTL_FIELDS, UNINDEXED, VECTOR_DIMENSIONS, VECTOR_INDEXES
 from fireswarm.swarm.records.policy import HandoffPolicy
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -97,6 +97,18 @@ def indexes() -> dict[str, Any]:
         }
         for collection, shapes in COMPOSITES.items()
         for fields in shapes
+    ]
+    composites += [
+        {
+            "collectionGroup": collection,
+            "queryScope": "COLLECTION",
+            "fields": [
+                *({"fieldPath": field, "order": ORDERS["asc"]} for field in filters),
+                {"fieldPath": vector, "vectorConfig": {"dimension": VECTOR_DIMENSIONS, "flat": {}}},
+            ],
+        }
+        for collection, shapes in VECTOR_INDEXES.items()
+        for *filters, vector in shapes
     ]
     overrides: list[dict[str, Any]] = []
     for collection, fields in UNINDEXED.items():

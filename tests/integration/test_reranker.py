@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fireswarm.errors import ConfigError
-from fireswarm.llm.providers.embeddings import GeminiReranker
+from fireswarm.llm.providers.embeddings import GeminiEmbedder, Reranker
 from fireswarm.runs.make_mind import make_reranker
 from fireswarm.settings import load_agent_settings
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
@@ -45,7 +45,7 @@ class Embedder:
         if self.status != 200:
             return Response(self.status, json.dumps({"error": {"code": self.status, "message": "no"}}).encode())
         asked: list[dict[str, Any]] = json.loads(request.body)["requests"]
-        texts = [part["text"] for item in asked for part in item["content"]["parts"]]
+        texts = ["".join(part["text"] for part in item["content"]["parts"]) for item in asked]  # a vector each
         self.texts += texts
         vectors = [{"values": [1.0, 0.1] if "water" in text or "tide" in text else [0.1, 1.0]} for text in texts]
         return Response(200, json.dumps({"embeddings": vectors}).encode())
@@ -62,7 +62,7 @@ async def test_embeddings_decide_the_order_when_words_do_not(catalog: Catalog, e
     rule, url = embedder
     router = Router(catalog)
     query = "boats at the harbour: when is the tide out"
-    reranker = GeminiReranker("key", "gemini-embedding-2", url)
+    reranker = Reranker(GeminiEmbedder("gemini-embedding-2", "key", url))
     found = await route_with(router, query, reranker, min_score=0)
     assert [candidate.skill_name for candidate in found] == ["tide-table", "boat-paint"]
     assert "meaning 1.00" in found[0].reason
@@ -77,7 +77,7 @@ async def test_failing_reranker_keeps_the_lexical_order_and_reports_the_failure(
     rule, url = embedder
     rule.status = 503
     router = Router(catalog)
-    found = await route_with(router, "paint a boat", GeminiReranker("key", "gemini-embedding-2", url), min_score=0)
+    found = await route_with(router, "paint a boat", Reranker(GeminiEmbedder("gemini-embedding-2", "key", url)), min_score=0)
     assert [candidate.skill_name for candidate in found] == [
         candidate.skill_name for candidate in router.route("paint a boat", min_score=0)
     ]

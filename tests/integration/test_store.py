@@ -14,6 +14,7 @@ from fireswarm.errors import Conflict, FireswarmError, IndexMissing, StoreFull, 
 from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.indexes import VECTOR_DIMENSIONS
 from fireswarm.storage.firestore.errors import translate
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS, FirestoreStore
 from fireswarm.swarm.opening.open_parts import open_parts
@@ -62,6 +63,8 @@ EVERY_QUERY: dict[str, Query] = {
     "new_facts": queries.new_facts("session_hash", "s1", NOW, 5),
     "new_facts of a project": queries.new_facts("project", "p1", NOW, 5),
     "memory_after": queries.memory_after("fact-1", 5),
+    "nearest_facts": queries.nearest_facts("session_hash", "s1", "m", (1.0,) * VECTOR_DIMENSIONS, 5),
+    "nearest_facts of a project": queries.nearest_facts("project", "p", "m", (1.0,) * VECTOR_DIMENSIONS, 5),
     "fact_versions": queries.fact_versions("mcp_memory/fact-1"),
     "chain": queries.chain("c1"),
     "id_prefix": queries.id_prefix("ab"),

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import anyio
 
@@ -21,6 +21,7 @@ from fireswarm.contracts.store import (
     Create,
     Delete,
     Merge,
+    Nearest,
     Operator,
     Query,
     Sentinel,
@@ -28,6 +29,7 @@ from fireswarm.contracts.store import (
     Update,
     Usage,
     Write,
+    vector_value,
 )
 from fireswarm.contracts.swarm.event import EventType
 
@@ -48,7 +50,10 @@ __all__ = [
     "Committed",
     "Create",
     "Delete",
+    "Embedded",
+    "Embedder",
     "Merge",
+    "Nearest",
     "Operator",
     "Query",
     "Sentinel",
@@ -56,6 +61,7 @@ __all__ = [
     "Update",
     "Usage",
     "Write",
+    "vector_value",
 ]
 
 
@@ -142,6 +148,24 @@ class ChatModel(Protocol):
     ) -> ChatResponse: ...
     async def count_tokens(self, request: ChatRequest) -> int | None: ...
     def preview(self, request: ChatRequest) -> dict[str, Any]: ...
+
+
+class Embedded(NamedTuple):
+    """Vectors in the order of their texts, and the tokens that are billed for them."""
+
+    vectors: Sequence[tuple[float, ...]]
+    tokens: int
+
+
+class Embedder(Protocol):
+    """An embedding model. ``name`` is the model's name; its vectors have ``dimensions`` numbers."""
+
+    name: str
+    dimensions: int
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool) -> Embedded:
+        """Return a vector for each text. Raises ModelUnavailable and ModelRejected."""
+        ...
 
 
 class PendingWrites(Protocol):

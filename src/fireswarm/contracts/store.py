@@ -80,6 +80,24 @@ NAME = "__name__"
 """The document itself, ordered by path, in ``order_by`` and ``start_after``."""
 
 
+def vector_value(numbers: Sequence[float]) -> dict[str, Any]:
+    """Return the value of a field that Firestore takes for a vector."""
+    return {"__type__": "__vector__", "value": [float(number) for number in numbers]}
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The documents whose vector in *field* is nearest to *vector* by cosine, nearest first.
+
+    *distance* is the field of the results with the cosine distance, 0 to 2.
+    """
+
+    field: str
+    vector: tuple[float, ...]
+    limit: int
+    distance: str = "distance"
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query over one collection; ``queries.py`` lists all queries of the code."""
@@ -89,6 +107,7 @@ class Query:
     order_by: tuple[tuple[str, Literal["asc", "desc"]], ...] = ()
     limit: int | None = None
     start_after: Mapping[str, Any] | None = None
+    nearest: Nearest | None = None
 
 
 @dataclass(slots=True)

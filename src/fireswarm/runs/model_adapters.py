@@ -8,13 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fireswarm.contracts.ports import ChatModel
+from fireswarm.contracts.ports import ChatModel, Embedder
 from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.llm.providers.scripted import ScriptedModel, load_script
 from fireswarm.processes.startup import without_collector
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.agent import ModelSettings
 from fireswarm.settings.extras import install_command
+from fireswarm.settings.swarm import MemorySettings
 
 
 def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
@@ -48,6 +49,47 @@ def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, st
     key = key_for(settings, environment) if sends else "not sent"
     with without_collector():
         return _load(model.chosen.adapter)(model, key, environment, sends)
+
+
+def embedding_model(
+    settings: AgentSettings, memory: MemorySettings, environment: Mapping[str, str]
+) -> ModelSettings | None:
+    """Return the settings of the embedding model with which memory is searched, or None if there is none.
+
+    With ``auto``, a provider without embeddings, a key or a usual model is no fault.
+    """
+    by_itself = memory.embeddings == "auto"
+    provider = settings.model.provider if by_itself else memory.embeddings
+    if memory.embeddings == "none" or not settings.model.providers.of(provider).embedder:
+        return None
+    chosen = settings.model.model_copy(update={"provider": provider, "effort": None, "fallback": ()})
+    model = chosen.model_copy(update={"name": memory.embedding_model or chosen.chosen.usual_embedding})
+    if by_itself:
+        try:
+            _require_embeddings(settings, model, environment)
+        except (ConfigError, MissingApiKey):
+            return None
+    return model
+
+
+def open_embedder(
+    settings: AgentSettings, model: ModelSettings, environment: Mapping[str, str], dimensions: int
+) -> Embedder:
+    """Return the model of ``embedding_model``; its vectors have *dimensions* numbers.
+
+    Raises MissingApiKey and ConfigError.
+    """
+    key = _require_embeddings(settings, model, environment)
+    with without_collector():
+        return _load(model.chosen.embedder)(model, model.name, key, environment, dimensions)
+
+
+def _require_embeddings(settings: AgentSettings, model: ModelSettings, environment: Mapping[str, str]) -> str:
+    """Return the key of an embedding model. Raises MissingApiKey and ConfigError."""
+    if not model.name:
+        raise ConfigError(f"memory.embedding_model must name the embedding model of {model.chosen.base_url}")
+    check_installed(model)
+    return key_for(settings.model_copy(update={"model": model}), environment)
 
 
 def check_installed(model: ModelSettings, *, sends: bool = True) -> None:

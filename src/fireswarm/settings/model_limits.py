@@ -51,7 +51,9 @@ MODEL_LIMITS = {
     "gemini-2.5-pro": _gemini(1.25, 10.0, 0.125),
     "gemini-2.5-flash": _gemini(0.30, 2.50, 0.03),
     "gemini-2.5-flash-lite": _gemini(0.10, 0.40, 0.01),
+    "gemini-embedding-2": ModelLimits(8_192, 1, 1, price={"input": 0.20, "output": 0.0}),
     "gemini-*": ModelLimits(1_000_000, 64_000),
+    "text-embedding-3-small": ModelLimits(8_192, 1, 1, price={"input": 0.02, "output": 0.0}),
     "scripted": UNKNOWN._replace(price={"input": 0.0, "output": 0.0}),
 }
 """From the providers' pages in autumn 2026, with prices for short prompts and 5-minute caches.

@@ -23,14 +23,17 @@ class ProviderSettings(SettingsSection):
     ``adapter`` is ``module:function`` below ``fireswarm.llm.providers``: the function takes the settings of the model,
     the key, the environment and ``sends``, and returns the model. ``access`` is such a function for a provider that is
     paid by the account of the machine or of the user, without a key: it takes the settings of the model and the
-    environment, and describes the account. ``modules`` are those that only the ``extra`` installs.
+    environment, and describes the account. ``modules`` are those that only the ``extra`` installs. ``embedder`` is a
+    function like ``adapter`` that returns an embedding model of a given name and size, "" if the API has none.
     """
 
     adapter: ClassVar[str] = ""
     access: ClassVar[str] = ""
+    embedder: ClassVar[str] = ""
     default_model: ClassVar[str] = ""
     """Model if ``model.name`` is not set: current in the SDKs of this version (2026-11). It is empty if the names of
     models depend on the endpoint or on the region."""
+    default_embedding: ClassVar[str] = ""
     usual_key: ClassVar[str] = ""
     """Variable of the API key if no other is named."""
     modules: ClassVar[tuple[str, ...]] = ()
@@ -55,6 +58,11 @@ class ProviderSettings(SettingsSection):
         """Name of the variable with the key, or None if the provider needs no key. An empty name is a fault."""
         return getattr(self, "api_key_env", None)
 
+    @property
+    def usual_embedding(self) -> str:
+        """Embedding model if none is named; "" if it must be named."""
+        return self.default_embedding
+
     def with_effort(self, effort: str | None) -> ProviderSettings:
         """Return the settings with *effort* as an option; None leaves the options as they are."""
         if effort is None:
@@ -78,6 +86,8 @@ class GeminiSettings(ProviderSettings):
     """Gemini at Google, by a key."""
 
     adapter = "gemini:open_model"
+    embedder = "embeddings:open_by_key"
+    default_embedding = "gemini-embedding-2"
     efforts = GEMINI_EFFORTS
     default_model = "gemini-3.8-flash"
     usual_key = "GEMINI_API_KEY"
@@ -111,6 +121,8 @@ class GeminiOnVertexSettings(VertexSettings):
     """Gemini on Vertex AI."""
 
     adapter = "gemini:open_on_vertex"
+    embedder = "embeddings:open_on_vertex"
+    default_embedding = GeminiSettings.default_embedding
     efforts = GEMINI_EFFORTS
     default_model = GeminiSettings.default_model
 
@@ -132,6 +144,8 @@ class OpenAiSettings(ProviderSettings):
     """OpenAI, or any endpoint with its chat completions: Ollama, vLLM, OpenRouter, a gateway."""
 
     adapter = "openai:open_model"
+    embedder = "openai_embeddings:open_embedder"
+    default_embedding = "text-embedding-3-small"
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     sends_none = True
     usual_key = "OPENAI_API_KEY"
@@ -145,6 +159,11 @@ class OpenAiSettings(ProviderSettings):
         default=None,
         description="environment variable that holds the API key; default: OPENAI_API_KEY, and with base_url no key",
     )
+
+    @property
+    def usual_embedding(self) -> str:
+        """OpenAI's; at another endpoint the model must be named."""
+        return "" if self.base_url else self.default_embedding
 
     @property
     def key_variable(self) -> str | None:

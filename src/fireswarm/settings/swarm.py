@@ -102,6 +102,14 @@ class MemorySettings(SettingsSection):
         max_length=128,
         description="name of the project; empty: the folder of swarm.yaml. Set it if the processes have other paths",
     )
+    embeddings: Literal["auto", "none", "gemini", "gemini-vertex", "openai"] = Field(
+        default="auto",
+        description="provider whose embeddings find facts by meaning, beside words; auto: the model's provider, if it "
+        "has embeddings and its key is set",
+    )
+    embedding_model: str = Field(
+        default="", max_length=200, description="name of the embedding model; empty: the provider's usual one"
+    )
     prompt_tokens: int = Field(
         default=1_500, ge=0, le=50_000, description="maximum tokens of facts in the first prompt of a role; 0: none"
     )

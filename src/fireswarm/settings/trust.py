@@ -124,9 +124,11 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
     if _is_remote(str(_section(values, "store").get("uri"))):  # the token of the store is sent there
         found.append("store.uri")
     model = _section(values, "model")
-    provider = DEFAULTS.get(str(model.get("provider")))
-    if provider is not None and provider.access:  # paid by the account of the machine
-        found.append("model.provider")
+    choices = {"model.provider": model.get("provider"), "memory.embeddings": _section(values, "memory").get("embeddings")}
+    for key, chosen in choices.items():
+        provider = DEFAULTS.get(str(chosen))
+        if provider is not None and provider.access:  # paid by the account of the machine
+            found.append(key)
     found += _paid_choices("model", model)
     for role, chosen in _section(values, "roles").items():
         found += _paid_choices(f"roles.{role}", chosen)

@@ -1,24 +1,33 @@
-"""A re-ranker: Gemini embeddings of the request and of the candidates' descriptions.
+"""Gemini's embeddings, for memory and for the re-ranker of skills.
 
-It moves a candidate by at most half of ``WEIGHT`` points: words decide the order, meaning breaks ties and finds
-paraphrases.
+The re-ranker moves a candidate by at most half of ``WEIGHT`` points: words decide the order, meaning breaks ties and
+finds paraphrases.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 from google import genai
 from google.genai import errors, types
 
+from fireswarm.contracts.ports import Embedded, Embedder
 from fireswarm.contracts.skills.catalog import SkillCandidate
-from fireswarm.llm.providers.faults import from_status, unreachable
+from fireswarm.llm.providers.access import KeyAccess
+from fireswarm.llm.providers.faults import unreachable
+from fireswarm.llm.providers.gemini import API_VERSION, PROVIDER, VERTEX_VERSION, client_place
+from fireswarm.llm.tokens import estimate_tokens
+from fireswarm.settings.agent import ModelSettings
 from fireswarm.skills.packs.catalog import Skill
+
+if TYPE_CHECKING:
+    from fireswarm.llm.providers.google_access import GoogleAccess
 
 WEIGHT = 40.0
 """Points between the most similar and the least similar candidate of the pool."""
@@ -29,15 +38,68 @@ BATCH = 100
 REMEMBERED = 20_000
 """Maximum number of cached vectors, one per skill, for the life of the process."""
 
+TIMEOUT_SECONDS = 10.0
+
+_BY_TASK = re.compile(r"gemini-embedding-001|text-embedding|text-multilingual")
+"""Models that are told by a parameter whether a text is a question; newer ones read it in the text."""
+
+_QUESTION, _DOCUMENT = "task: search result | query: {}", "title: none | text: {}"
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiEmbedder:
+    """Gemini's embeddings, by a key or, with *access*, on Vertex AI. ``dimensions`` 0 is the model's own size."""
+
+    name: str
+    api_key: str | None
+    base_url: str | None = None
+    dimensions: int = 0
+    access: GoogleAccess | None = None
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool) -> Embedded:
+        """Return a vector for each text. Raises ModelUnavailable or ModelRejected."""
+        vectors: list[tuple[float, ...]] = []
+        access: KeyAccess = self.access or KeyAccess(PROVIDER)
+        token = await access.prepare()
+        by_task = _BY_TASK.search(self.name) is not None
+        task = ("RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT") if by_task else None
+        config = types.EmbedContentConfig(task_type=task, output_dimensionality=self.dimensions or None)
+        form = "{}" if by_task else _QUESTION if is_query else _DOCUMENT
+        try:
+            async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS) as http:
+                client = genai.Client(
+                    **client_place(self.api_key, self.access),
+                    http_options=types.HttpOptions(
+                        base_url=self.base_url,
+                        api_version=VERTEX_VERSION if self.access else API_VERSION,
+                        retry_options=types.HttpRetryOptions(attempts=1),
+                        httpx_async_client=http,
+                    ),
+                )
+                for at in range(0, len(texts), BATCH):
+                    # A list of texts would become one document with a single vector.
+                    contents: list[Any] = [
+                        types.Content(parts=[types.Part(text=form.format(text))]) for text in texts[at : at + BATCH]
+                    ]
+                    answer = await client.aio.models.embed_content(model=self.name, contents=contents, config=config)
+                    vectors += [tuple(item.values or ()) for item in answer.embeddings or ()]
+        except errors.APIError as error:
+            message = error.message or str(error)
+            raise access.refusal(int(error.code or 500), message, {}, token) from error
+        except (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError) as error:
+            raise unreachable(access.provider, error) from error
+        except access.faults as error:
+            raise access.fault_of(error) from error
+        access.accept()
+        check_vectors(access.provider, len(texts), vectors, self.dimensions)
+        return Embedded(vectors, sum(map(estimate_tokens, texts)))
+
 
 @dataclass(slots=True)
-class GeminiReranker:
+class Reranker:
     """Ranks candidates by the cosine of their embeddings. Raises ModelUnavailable and ModelRejected like any call."""
 
-    api_key: str
-    model: str
-    base_url: str | None = None
-    timeout_seconds: float = 10.0
+    embedder: Embedder
     _known: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     async def rerank(
@@ -51,10 +113,10 @@ class GeminiReranker:
         if len(self._known) + len(new) > REMEMBERED:
             self._known.clear()
             new = list(dict.fromkeys(texts))
-        vectors = await self._embed([query], "RETRIEVAL_QUERY")
-        for text, vector in zip(new, await self._embed(new, "RETRIEVAL_DOCUMENT"), strict=True):
-            self._known[text] = vector
-        nearness = [_cosine(vectors[0], self._known[text]) for text in texts]
+        asked = (await self.embedder.embed([query], is_query=True)).vectors[0]
+        described = (await self.embedder.embed(new, is_query=False)).vectors if new else ()
+        self._known |= dict(zip(new, described, strict=True))
+        nearness = [_cosine(asked, self._known[text]) for text in texts]
         low, high = min(nearness), max(nearness)
         span = (high - low) or 1.0
         return [
@@ -67,34 +129,27 @@ class GeminiReranker:
             for candidate, near in zip(candidates, nearness, strict=True)
         ]
 
-    async def _embed(self, texts: Sequence[str], task: str) -> list[tuple[float, ...]]:
-        """Return one vector per text. Raises ModelUnavailable or ModelRejected."""
-        if not texts:
-            return []
-        vectors: list[tuple[float, ...]] = []
-        try:
-            async with httpx2.AsyncClient(timeout=self.timeout_seconds) as http:
-                client = genai.Client(
-                    api_key=self.api_key,
-                    http_options=types.HttpOptions(
-                        base_url=self.base_url,
-                        retry_options=types.HttpRetryOptions(attempts=1),
-                        httpx_async_client=http,
-                    ),
-                )
-                for at in range(0, len(texts), BATCH):
-                    contents: list[Any] = list(texts[at : at + BATCH])
-                    answer = await client.aio.models.embed_content(
-                        model=self.model, contents=contents, config=types.EmbedContentConfig(task_type=task)
-                    )
-                    vectors += [tuple(item.values or ()) for item in answer.embeddings or ()]
-        except errors.APIError as error:
-            raise from_status("gemini", int(error.code or 500), error.message or str(error)) from error
-        except (httpx2.HTTPError, json.JSONDecodeError, errors.UnknownApiResponseError) as error:
-            raise unreachable("gemini", error) from error
-        if len(vectors) != len(texts):
-            raise unreachable("gemini", ValueError(f"{len(texts)} texts were sent, {len(vectors)} vectors came back"))
-        return vectors
+
+def check_vectors(provider: str, texts: int, vectors: Sequence[tuple[float, ...]], dimensions: int) -> None:
+    """Raise ModelUnavailable if an answer has not one vector of the size *dimensions* for each text; 0 is any size."""
+    if len(vectors) != texts:
+        raise unreachable(provider, ValueError(f"{texts} texts were sent, {len(vectors)} vectors came back"))
+    for each in vectors:
+        if dimensions and len(each) != dimensions:
+            fault = f"the vectors have {len(each)} numbers, and {dimensions} were asked for: choose another model"
+            raise unreachable(provider, ValueError(fault))
+
+
+def open_by_key(model: ModelSettings, name: str, key: str, _env: Mapping[str, str], dimensions: int) -> Embedder:
+    """Return an embedding model of Gemini, by a key."""
+    return GeminiEmbedder(name, key, model.chosen.base_url, dimensions)
+
+
+def open_on_vertex(model: ModelSettings, name: str, _key: str, env: Mapping[str, str], dimensions: int) -> Embedder:
+    """Return an embedding model of Gemini on Vertex AI, by Application Default Credentials."""
+    from fireswarm.llm.providers.google_access import google_access
+
+    return GeminiEmbedder(name, None, model.chosen.base_url, dimensions, google_access(model, env, sends=True))
 
 
 def _skill_text(skill: Skill) -> str:

@@ -84,7 +84,7 @@ class GeminiModel:
         self.provider = self._access.provider
         # Our own client: with aiohttp installed, the SDK would use aiohttp and repeat calls silently.
         self._http = httpx2.AsyncClient(timeout=timeout_seconds)
-        self._reached = _place(api_key, access)
+        self._reached = client_place(api_key, access)
         self._version = VERTEX_VERSION if access else API_VERSION
         self._client = genai.Client(
             **self._reached,
@@ -213,7 +213,7 @@ class GeminiModel:
         return ModelRejected(f"{self.provider}: {error}")
 
 
-def _place(api_key: str | None, access: GoogleAccess | None) -> dict[str, Any]:
+def client_place(api_key: str | None, access: GoogleAccess | None) -> dict[str, Any]:
     """Return the client's arguments for the platform.
 
     Each is set explicitly, since the SDK would read missing ones from environment variables.

@@ -75,16 +75,16 @@ class OpenAiModel:
         self._by_schema = own.get("structured_output", "schema") == "schema"
         # OpenAI's newer models refuse max_tokens; most other endpoints accept only max_tokens.
         self._limit_field = own.get("answer_limit") or ("max_tokens" if base_url else "max_completion_tokens")
-        self._client = openai.AsyncOpenAI(
+        self.client = openai.AsyncOpenAI(
             api_key=api_key or "",
             base_url=base_url or OPENAI_URL,
             max_retries=0,
             timeout=httpx2.Timeout(timeout_seconds),
             _enforce_credentials=False,
         )
-        self._headers: dict[str, Any] = {} if api_key else {"Authorization": openai.Omit()}
+        self.headers: dict[str, Any] = {} if api_key else {"Authorization": openai.Omit()}
         if base_url:  # the SDK reads these from environment variables, and they are for OpenAI only
-            self._client.organization = self._client.project = None
+            self.client.organization = self.client.project = None
 
     def preview(self, request: ChatRequest) -> dict[str, Any]:
         """Return the body of the request as it would be sent."""
@@ -92,7 +92,7 @@ class OpenAiModel:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._client.close()
+        await self.client.close()
 
     async def complete(
         self,
@@ -109,7 +109,7 @@ class OpenAiModel:
                 message, usage = await self._stream(arguments, request, on_text, on_broken)
             return response_of(message, usage, request, self.name)
         except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise self._fault(error) from error
+            raise self.fault(error) from error
         except MISSHAPEN as error:
             raise misshapen(PROVIDER, error) from error
 
@@ -140,11 +140,11 @@ class OpenAiModel:
         return {name: value for name, value in (arguments | self._options).items() if value is not None}
 
     def _with_headers(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        return {**arguments, "extra_headers": {**self._headers, **arguments.get("extra_headers", {})}}
+        return {**arguments, "extra_headers": {**self.headers, **arguments.get("extra_headers", {})}}
 
     async def _whole(self, arguments: dict[str, Any]) -> tuple[Gathered, Any]:
         try:
-            waiting = self._client.chat.completions.create(**self._with_headers(arguments))
+            waiting = self.client.chat.completions.create(**self._with_headers(arguments))
         except TypeError as error:
             raise bad_options(PROVIDER, error) from error
         answer = cast("ChatCompletion", await waiting)
@@ -165,7 +165,7 @@ class OpenAiModel:
         if self._options.get("stream_options", True) is None:
             del wanted["stream_options"]
         try:
-            streaming = self._client.chat.completions.create(**self._with_headers(wanted))
+            streaming = self.client.chat.completions.create(**self._with_headers(wanted))
         except TypeError as error:
             raise bad_options(PROVIDER, error) from error
         gathered, usage, begun = Gathered(), None, False
@@ -189,7 +189,7 @@ class OpenAiModel:
                 raise cut_short(PROVIDER)
         return gathered, usage
 
-    def _fault(self, error: Exception) -> ModelError:
+    def fault(self, error: Exception) -> ModelError:
         """Convert an exception of the SDK to a ModelError."""
         if isinstance(error, openai.APIStatusError):
             return self._refusal(error.status_code, error.message, error.response.headers)

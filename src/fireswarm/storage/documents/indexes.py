@@ -17,6 +17,7 @@ from fireswarm.storage.documents.paths import (
     REQUESTS,
     RUNS,
     TASKS,
+    VECTORS,
     VERSIONS,
 )
 
@@ -68,6 +69,14 @@ order.
 """
 
 
+VECTOR_DIMENSIONS = 256
+"""Numbers of a vector: an index has one size, so all embedding models are asked for this one."""
+
+VECTOR_INDEXES: dict[str, tuple[tuple[str, ...], ...]] = {
+    VECTORS: (("session_hash", "model", "vector"), ("project", "model", "vector")),
+}
+"""Indexes for vector searches by collection: the filters, then the field of the vector."""
+
 TTL_FIELDS: dict[str, str] = {
     MAILBOX: "expires_at",
     MEMORY: "expires_at",
@@ -100,6 +109,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
     MAILBOX: ("payload", "expires_at"),
     MEMORY: ("value", "text", "evidence", "message", "queue_hints", "expires_at", "started_at"),
     VERSIONS: ("value", "text", "evidence", "created_at"),
+    VECTORS: ("vector", "of"),
     CONTEXTS: ("events", "summary", "inputs", "input_request", "messages", "resume_key", "created_at"),
     POCKET: ("value", "at", "expires_at"),
     ANSWERED: ("response", "at", "expires_at"),

@@ -20,6 +20,10 @@ VERSIONS = "fact_versions"
 """Subcollection of each fact with the values that it has had."""
 
 
+VECTORS = "memory_vectors"
+"""One document for each fact whose text an embedding model has turned into a vector, with the fact's id."""
+
+
 FILES = "agent_files"
 
 

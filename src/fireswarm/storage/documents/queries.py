@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from fireswarm.contracts.ports import NAME, Operator, Query
+from fireswarm.contracts.ports import NAME, Nearest, Operator, Query
 from fireswarm.contracts.swarm.envelope import MailKind
-from fireswarm.storage.documents.paths import CONTEXTS, FILES, MAILBOX, MEMORY, POCKET, RUNS, TASKS, VERSIONS
+from fireswarm.storage.documents.paths import CONTEXTS, FILES, MAILBOX, MEMORY, POCKET, RUNS, TASKS, VECTORS, VERSIONS
 
 Filters = tuple[tuple[str, Operator, Any], ...]
 
@@ -194,6 +194,11 @@ def memory_after(beginning: str, limit: int) -> Query:
 def fact_versions(fact: str) -> Query:
     """The values that a fact has had; *fact* is the path of its document."""
     return Query(f"{fact}/{VERSIONS}")
+
+
+def nearest_facts(scope: str, name: str, model: str, vector: tuple[float, ...], limit: int) -> Query:
+    """The vectors of one session or project, of one embedding model, that are nearest to *vector*."""
+    return Query(VECTORS, ((scope, "==", name), ("model", "==", model)), nearest=Nearest("vector", vector, limit))
 
 
 def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:

@@ -33,6 +33,7 @@ from fireswarm.contracts.ports import (
     Snapshot,
     Update,
     Write,
+    vector_value,
 )
 from fireswarm.errors import InvalidInput
 
@@ -259,6 +260,13 @@ def structured_query(query: Query, root: str = "") -> Any:
                 put(value, query.start_after[field])
     if query.limit is not None:
         message.limit.value = query.limit
+    if query.nearest is not None:
+        search = message.find_nearest
+        search.vector_field.field_path = query.nearest.field
+        put(search.query_vector, vector_value(query.nearest.vector))
+        search.distance_measure = StructuredQuery.FindNearest.DistanceMeasure.COSINE
+        search.limit.value = query.nearest.limit
+        search.distance_result_field = query.nearest.distance
     return message
 
 

@@ -109,9 +109,12 @@ class KnownFacts:
 
     def rank(self, query: str) -> list[tuple[StoredFact, float]]:
         """Return the valid facts that share a word with *query*, best first, with their scores."""
-        if self.hidden is None:
-            self.hidden = self._find_hidden()
-        return [(self.facts[name], score) for name, score in self.index.rank(query, without=self.hidden)]
+        return [(self.facts[name], score) for name, score in self.index.rank(query, without=self._hidden())]
+
+    def valid(self, names: Iterable[str]) -> list[StoredFact]:
+        """Return those of the named facts that are known, and neither wrong nor replaced."""
+        hidden = self._hidden()
+        return [self.facts[name] for name in names if name in self.facts and name not in hidden]
 
     def find(self, name: str) -> StoredFact | None:
         """Return the fact with this id, short id or ``bucket/key``; None if there is none, or several."""
@@ -158,6 +161,11 @@ class KnownFacts:
         if self.facts.pop(name, None) is not None:
             self.index.remove(name)
         self.unreadable.pop(name, None)
+
+    def _hidden(self) -> set[str]:
+        if self.hidden is None:
+            self.hidden = self._find_hidden()
+        return self.hidden
 
     def _find_hidden(self) -> set[str]:
         """Return the ids of facts that are wrong, replaced, or repeat what a person marked as wrong."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
-from fireswarm.storage.documents.paths import MEMORY
+from fireswarm.storage.documents.paths import MEMORY, VECTORS
 from fireswarm.storage.documents.read import EPOCH, parse_readable
 from fireswarm.storage.memory.fact_documents import (
     FACT,
@@ -32,11 +32,18 @@ from fireswarm.storage.memory.fact_documents import (
     version_write,
 )
 from fireswarm.storage.memory.known_facts import KnownFacts, StoredFact
+from fireswarm.storage.memory.vectors import FactVectors
 
 MAX_SUMMARY_CHARS = 10_000
 
 MAX_RECALLED = 200
 """Maximum number of facts of one recall; each costs a read, which returns its current state."""
+
+MEANING_WEIGHT = 0.3
+"""Share of the meaning in the score of a fact, if vectors are searched; the rest is BM25, as a share of the best.
+
+Chosen on the development half of ``benchmarks/recall_bench.py``; 0.2 to 0.4 differ by less than a point there.
+"""
 
 MAX_SCOPES = 50
 """Maximum number of sessions whose facts are held in memory; the one used least recently is dropped first."""
@@ -49,6 +56,7 @@ class Memory:
     store: Store
     clock: Clock
     project: str = ""
+    vectors: FactVectors | None = None
     known: OrderedDict[tuple[str, str], KnownFacts] = field(default_factory=OrderedDict[tuple[str, str], KnownFacts])
 
     async def remember(self, task: Task, facts: Sequence[Fact]) -> list[Write]:
@@ -86,18 +94,19 @@ class Memory:
     async def recall(
         self, session_hash: str, query: str, limit: int = MAX_RECALLED, *, share_of_best: float = 0.0
     ) -> list[Fact]:
-        """Return the valid facts and summaries that share a word with *query*, best first, in their current state.
+        """Return the valid facts and summaries that fit *query*, best first, in their current state.
 
-        Facts with less than *share_of_best* of the best score are left out.
+        They share a word with it or, if the memory has vectors, mean nearly the same. Facts with less than *share_of_best* of the best score are left out.
         """
         if not query.strip() or limit <= 0:
             return []
         scopes = await self._refresh_scopes(session_hash)
-        shown = [item.fact.fact_id for item, _ in _rank(scopes, query)[:limit]]
+        near = await self.vectors.nearness(session_hash, scopes, query) if self.vectors is not None else {}
+        shown = [item.fact.fact_id for item, _ in _rank(scopes, query, near)[:limit]]
         current = await self.store.get_many([f"{MEMORY}/{name}" for name in shown])
         for known in scopes:  # a person may have edited, marked or removed one
             known.look_at(current)
-        ranked = [(item, score) for item, score in _rank(scopes, query) if item.fact.fact_id in shown]
+        ranked = [(item, score) for item, score in _rank(scopes, query, near) if item.fact.fact_id in shown]
         least = share_of_best * max((score for _, score in ranked), default=0.0)
         return [item.fact for item, score in ranked if score >= least]
 
@@ -124,7 +133,8 @@ class Memory:
         if (await self.store.get(path)).data is None:
             return False
         versions = await self.store.query(queries.fact_versions(path))
-        await self.store.commit([Delete(path), *(Delete(version.path) for version in versions)])
+        vector = f"{VECTORS}/{path.removeprefix(f'{MEMORY}/')}"
+        await self.store.commit([Delete(path), Delete(vector), *(Delete(version.path) for version in versions)])
         return True
 
     async def find(self, fact_id: str) -> Snapshot:
@@ -220,11 +230,23 @@ class Memory:
         return scopes
 
 
-def _rank(scopes: Sequence[KnownFacts], query: str) -> list[tuple[StoredFact, float]]:
-    """Return the facts of all scopes by their scores, each once."""
+def _rank(scopes: Sequence[KnownFacts], query: str, near: Mapping[str, float]) -> list[tuple[StoredFact, float]]:
+    """Return the facts of all scopes by their scores, each once.
+
+    With *near*, the similarities by meaning from 0 to 1, both kinds of scores are added as shares of the best one.
+    """
     best: dict[str, tuple[StoredFact, float]] = {}
     for known in scopes:
-        for item, score in known.rank(query):
+        ranked = known.rank(query)
+        if near:
+            words = {item.fact.fact_id: score for item, score in ranked}
+            most = max(words.values(), default=1.0)
+            ranked = [
+                (item, (1 - MEANING_WEIGHT) * words.get(name, 0.0) / most + MEANING_WEIGHT * near.get(name, 0.0))
+                for item in known.valid(dict.fromkeys([*words, *near]))
+                if (name := item.fact.fact_id)
+            ]
+        for item, score in ranked:
             name = item.fact.fact_id
             if name not in best or best[name][1] < score:
                 best[name] = (item, score)

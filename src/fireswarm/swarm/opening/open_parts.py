@@ -47,6 +47,7 @@ from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules
+from fireswarm.swarm.opening.fact_vectors import fact_vectors
 from fireswarm.swarm.opening.open_conversations import open_contexts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.heartbeats import Heartbeats
@@ -150,7 +151,7 @@ def make_parts(
         blobs=FsspecBlobs(root if "://" in root else str(settings.path(root))),
         board=Board(store, clock, frozenset(roles), rules, random.Random(seed)),
         mailbox=Mailbox(store, clock, policy),
-        memory=Memory(store, clock, settings.shared_project),
+        memory=Memory(store, clock, settings.shared_project, fact_vectors(settings, store, clock, ledger, thinks)),
         heartbeats=Heartbeats(store, clock),
         roles=roles,
         catalog=catalog,
