@@ -14,7 +14,7 @@ from fireswarm.contracts.ports import Create, Embedded
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.errors import ConfigError, ModelRejected, ModelUnavailable
 from fireswarm.llm.providers.embeddings import GeminiEmbedder
-from fireswarm.llm.providers.openai_embeddings import OpenAiEmbedder
+from fireswarm.llm.providers.openai import OpenAiEmbedder
 from fireswarm.runs.model_adapters import embedding_model, open_embedder
 from fireswarm.settings import Settings
 from fireswarm.settings.load import load_settings
@@ -60,7 +60,9 @@ class Kit:
         async def count(session: str, name: str, tokens: int) -> None:
             self.spent.append((session, name, tokens))
 
-        clean = lambda text: text.replace("hunter2", "[redacted]")  # noqa: E731
+        def clean(text: str) -> str:
+            return text.replace("hunter2", "[redacted]")
+
         self.vectors = FactVectors(swarm.store, swarm.clock, lambda: model, clean, count)
         self.memory = Memory(swarm.store, swarm.clock, project, self.vectors)
 
@@ -72,7 +74,11 @@ class Kit:
         return [fact.key for fact in await self.memory.recall(session, query, limit, share_of_best=share)]
 
 
-FACTS = {"store": "We keep rows in Postgres.", "machine": "An espresso takes 25 seconds.", "ship": "Release on Mondays."}
+FACTS = {
+    "store": "We keep rows in Postgres.",
+    "machine": "An espresso takes 25 seconds.",
+    "ship": "Release on Mondays.",
+}
 
 
 async def test_a_fact_without_a_common_word_is_found_by_its_meaning(both: SwarmRig) -> None:
@@ -189,9 +195,7 @@ class Server:
             answer: dict[str, Any] = {"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}
         else:
             made = [
-                self.vector(
-                    "".join(part["text"] for part in item["content"]["parts"]), item["outputDimensionality"]
-                )
+                self.vector("".join(part["text"] for part in item["content"]["parts"]), item["outputDimensionality"])
                 for item in body["requests"]
             ]
             answer = {"embeddings": [{"values": values} for values in made]}

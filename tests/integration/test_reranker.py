@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fireswarm.errors import ConfigError
-from fireswarm.llm.providers.embeddings import GeminiEmbedder, Reranker
+from fireswarm.llm.providers.embeddings import EmbeddingReranker, GeminiEmbedder
 from fireswarm.runs.make_mind import make_reranker
 from fireswarm.settings import load_agent_settings
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
@@ -62,7 +62,7 @@ async def test_embeddings_decide_the_order_when_words_do_not(catalog: Catalog, e
     rule, url = embedder
     router = Router(catalog)
     query = "boats at the harbour: when is the tide out"
-    reranker = Reranker(GeminiEmbedder("gemini-embedding-2", "key", url))
+    reranker = EmbeddingReranker(GeminiEmbedder("gemini-embedding-2", "key", url))
     found = await route_with(router, query, reranker, min_score=0)
     assert [candidate.skill_name for candidate in found] == ["tide-table", "boat-paint"]
     assert "meaning 1.00" in found[0].reason
@@ -77,7 +77,9 @@ async def test_failing_reranker_keeps_the_lexical_order_and_reports_the_failure(
     rule, url = embedder
     rule.status = 503
     router = Router(catalog)
-    found = await route_with(router, "paint a boat", Reranker(GeminiEmbedder("gemini-embedding-2", "key", url)), min_score=0)
+    found = await route_with(
+        router, "paint a boat", EmbeddingReranker(GeminiEmbedder("gemini-embedding-2", "key", url)), min_score=0
+    )
     assert [candidate.skill_name for candidate in found] == [
         candidate.skill_name for candidate in router.route("paint a boat", min_score=0)
     ]

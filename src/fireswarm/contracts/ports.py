@@ -160,9 +160,10 @@ class Embedded(NamedTuple):
 class Embedder(Protocol):
     """An embedding model. ``name`` is the model's name; its vectors have ``dimensions`` numbers."""
 
-    name: str
-    dimensions: int
-
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
     async def embed(self, texts: Sequence[str], *, is_query: bool) -> Embedded:
         """Return a vector for each text. Raises ModelUnavailable and ModelRejected."""
         ...

@@ -79,8 +79,8 @@ def make_reranker(settings: AgentSettings, environment: Mapping[str, str]) -> Re
     if not key:
         raise ConfigError(f"skills.reranker is gemini, but {gemini.api_key_env} is not set: set it, or choose none")
     with without_collector():
-        from fireswarm.llm.providers.embeddings import GeminiEmbedder, Reranker
-    return Reranker(GeminiEmbedder(settings.skills.reranker_model, key, gemini.base_url))
+        from fireswarm.llm.providers.embeddings import EmbeddingReranker, GeminiEmbedder
+    return EmbeddingReranker(GeminiEmbedder(settings.skills.reranker_model, key, gemini.base_url))
 
 
 async def close_model(mind: Mind) -> None:

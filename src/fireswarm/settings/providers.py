@@ -144,7 +144,7 @@ class OpenAiSettings(ProviderSettings):
     """OpenAI, or any endpoint with its chat completions: Ollama, vLLM, OpenRouter, a gateway."""
 
     adapter = "openai:open_model"
-    embedder = "openai_embeddings:open_embedder"
+    embedder = "openai:open_embedder"
     default_embedding = "text-embedding-3-small"
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     sends_none = True

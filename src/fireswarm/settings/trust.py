@@ -124,7 +124,10 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
     if _is_remote(str(_section(values, "store").get("uri"))):  # the token of the store is sent there
         found.append("store.uri")
     model = _section(values, "model")
-    choices = {"model.provider": model.get("provider"), "memory.embeddings": _section(values, "memory").get("embeddings")}
+    choices = {
+        "model.provider": model.get("provider"),
+        "memory.embeddings": _section(values, "memory").get("embeddings"),
+    }
     for key, chosen in choices.items():
         provider = DEFAULTS.get(str(chosen))
         if provider is not None and provider.access:  # paid by the account of the machine

@@ -9,6 +9,9 @@ from fireswarm.errors import ModelError, ModelRejected
 from fireswarm.llm.providers.faults import from_status
 from fireswarm.settings.agent import ModelSettings
 
+EMBEDDING_SECONDS = 10.0
+"""Maximum wait for the next bytes of an answer with vectors."""
+
 
 def connection(model: ModelSettings) -> dict[str, Any]:
     """Return the arguments that the adapters of all providers take."""

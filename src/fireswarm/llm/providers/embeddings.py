@@ -19,8 +19,8 @@ from google.genai import errors, types
 
 from fireswarm.contracts.ports import Embedded, Embedder
 from fireswarm.contracts.skills.catalog import SkillCandidate
-from fireswarm.llm.providers.access import KeyAccess
-from fireswarm.llm.providers.faults import unreachable
+from fireswarm.llm.providers.access import EMBEDDING_SECONDS, KeyAccess
+from fireswarm.llm.providers.faults import check_vectors, unreachable
 from fireswarm.llm.providers.gemini import API_VERSION, PROVIDER, VERTEX_VERSION, client_place
 from fireswarm.llm.tokens import estimate_tokens
 from fireswarm.settings.agent import ModelSettings
@@ -37,8 +37,6 @@ BATCH = 100
 
 REMEMBERED = 20_000
 """Maximum number of cached vectors, one per skill, for the life of the process."""
-
-TIMEOUT_SECONDS = 10.0
 
 _BY_TASK = re.compile(r"gemini-embedding-001|text-embedding|text-multilingual")
 """Models that are told by a parameter whether a text is a question; newer ones read it in the text."""
@@ -66,7 +64,7 @@ class GeminiEmbedder:
         config = types.EmbedContentConfig(task_type=task, output_dimensionality=self.dimensions or None)
         form = "{}" if by_task else _QUESTION if is_query else _DOCUMENT
         try:
-            async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS) as http:
+            async with httpx2.AsyncClient(timeout=EMBEDDING_SECONDS) as http:
                 client = genai.Client(
                     **client_place(self.api_key, self.access),
                     http_options=types.HttpOptions(
@@ -96,7 +94,7 @@ class GeminiEmbedder:
 
 
 @dataclass(slots=True)
-class Reranker:
+class EmbeddingReranker:
     """Ranks candidates by the cosine of their embeddings. Raises ModelUnavailable and ModelRejected like any call."""
 
     embedder: Embedder
@@ -128,16 +126,6 @@ class Reranker:
             )
             for candidate, near in zip(candidates, nearness, strict=True)
         ]
-
-
-def check_vectors(provider: str, texts: int, vectors: Sequence[tuple[float, ...]], dimensions: int) -> None:
-    """Raise ModelUnavailable if an answer has not one vector of the size *dimensions* for each text; 0 is any size."""
-    if len(vectors) != texts:
-        raise unreachable(provider, ValueError(f"{texts} texts were sent, {len(vectors)} vectors came back"))
-    for each in vectors:
-        if dimensions and len(each) != dimensions:
-            fault = f"the vectors have {len(each)} numbers, and {dimensions} were asked for: choose another model"
-            raise unreachable(provider, ValueError(fault))
 
 
 def open_by_key(model: ModelSettings, name: str, key: str, _env: Mapping[str, str], dimensions: int) -> Embedder:

@@ -8,7 +8,7 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
@@ -233,3 +233,13 @@ def _number(text: str | None) -> float | None:
 
 def _clamp(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_RETRY_AFTER_SECONDS)
+
+
+def check_vectors(provider: str, texts: int, vectors: Sequence[tuple[float, ...]], dimensions: int) -> None:
+    """Raise ModelUnavailable if an answer has not one vector of the size *dimensions* for each text; 0 is any size."""
+    if len(vectors) != texts:
+        raise unreachable(provider, ValueError(f"{texts} texts were sent, {len(vectors)} vectors came back"))
+    for each in vectors:
+        if dimensions and len(each) != dimensions:
+            fault = f"the vectors have {len(each)} numbers, and {dimensions} were asked for: choose another model"
+            raise unreachable(provider, ValueError(fault))

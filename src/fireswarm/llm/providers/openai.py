@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import httpx2
@@ -16,11 +17,13 @@ from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
 
 from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
+from fireswarm.contracts.ports import Embedded, Embedder
 from fireswarm.errors import ModelError, ModelRejected
-from fireswarm.llm.providers.access import connection
+from fireswarm.llm.providers.access import EMBEDDING_SECONDS, connection
 from fireswarm.llm.providers.faults import (
     MISSHAPEN,
     bad_options,
+    check_vectors,
     cut_short,
     from_status,
     misshapen,
@@ -28,6 +31,7 @@ from fireswarm.llm.providers.faults import (
     unreachable,
 )
 from fireswarm.llm.providers.openai_wire import Gathered, response_of, text_of, usage_of, wire_messages
+from fireswarm.llm.tokens import estimate_tokens
 from fireswarm.settings.agent import ModelSettings
 
 PROVIDER = "openai"
@@ -242,3 +246,40 @@ def _status_in(body: object) -> int:
 def open_model(model: ModelSettings, key: str, _environment: Mapping[str, str], _sends: bool) -> OpenAiModel:
     """Return the configured model at OpenAI, or at an endpoint that needs no key."""
     return OpenAiModel(model.model_name, key or None, **connection(model))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAiEmbedder:
+    """One embedding model at one endpoint. Without a key, no credentials are sent."""
+
+    name: str
+    api_key: str | None
+    base_url: str | None
+    dimensions: int
+
+    async def embed(self, texts: Sequence[str], *, is_query: bool) -> Embedded:
+        """Return a vector for each text; questions and documents are alike. Raises ModelUnavailable, ModelRejected."""
+        model = OpenAiModel(self.name, self.api_key, base_url=self.base_url, timeout_seconds=EMBEDDING_SECONDS)
+        try:
+            answer = await model.client.embeddings.create(
+                model=self.name,
+                input=list(texts),
+                dimensions=self.dimensions,
+                encoding_format="float",
+                extra_headers=model.headers,
+            )
+            vectors = [tuple(item.embedding) for item in sorted(answer.data, key=lambda item: item.index)]
+            tokens = answer.usage.prompt_tokens if answer.usage else 0
+        except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise model.fault(error) from error
+        except MISSHAPEN as error:
+            raise misshapen(PROVIDER, error) from error
+        finally:
+            await model.aclose()
+        check_vectors(PROVIDER, len(texts), vectors, self.dimensions)
+        return Embedded(vectors, tokens or sum(map(estimate_tokens, texts)))
+
+
+def open_embedder(model: ModelSettings, name: str, key: str, _env: Mapping[str, str], dimensions: int) -> Embedder:
+    """Return an embedding model at OpenAI, or at an endpoint that needs no key."""
+    return OpenAiEmbedder(name, key or None, model.chosen.base_url, dimensions)

@@ -96,7 +96,8 @@ class Memory:
     ) -> list[Fact]:
         """Return the valid facts and summaries that fit *query*, best first, in their current state.
 
-        They share a word with it or, if the memory has vectors, mean nearly the same. Facts with less than *share_of_best* of the best score are left out.
+        They share a word with it or, if the memory has vectors, mean nearly the same. Facts with less than
+        *share_of_best* of the best score are left out.
         """
         if not query.strip() or limit <= 0:
             return []
