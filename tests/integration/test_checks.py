@@ -76,7 +76,7 @@ async def test_work_that_the_reviewer_never_accepts_goes_to_the_planner(swarm: S
 @pytest.mark.parametrize(
     ("check", "told"),
     [
-        ({"role": "nobody", "question": "x"}, "not a role of this swarm"),
+        ({"role": "nobody", "question": "x"}, "there is no role 'nobody'; this swarm has"),
         ({"skill": "no-such-skill"}, "no skill with code"),
         ({"skill": "plan-objective"}, "no skill with code"),
         ({"role": "predictor"}, "a check has one of"),

@@ -302,3 +302,14 @@ async def test_odd_choice_by_hand_blocks_that_task_with_the_reason_and_no_other(
     await swarm.store.commit([Merge("agent_tasks/odd", {**dict.fromkeys(odd), "status": "queued"})])
     await admit_hand_written(swarm.board, "scout")
     assert (await one_turn(swarm, core)).status is TaskStatus.DONE
+
+
+async def test_a_plan_to_approve_names_the_model_of_each_task_and_its_price(swarm: SwarmRig, tmp_path: Path) -> None:
+    planner = Expert(plan(part("look"), part("write", "executor", model="anthropic:claude-haiku-4-5")))
+    core = thinking(swarm, planner, tmp_path, roles={"scout": {"model": "claude-haiku-4-5"}})
+    await submit(swarm, tmp_path, role="architect", review_plan=True)
+    waiting = await one_turn(swarm, core, role="architect")
+    approval = waiting.questions[0].approval
+    assert approval is not None
+    price = "+   Model: anthropic:claude-haiku-4-5, 1 USD per million tokens read, 5 written."
+    assert [line for line in approval.diff.splitlines() if "Model" in line] == [price, price]

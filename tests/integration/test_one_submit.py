@@ -22,6 +22,8 @@ SKILL = "there is no skill 'dance'; omit it to let the role choose one"
 CAPABILITY = "unknown capability 'fly'; known: "
 TWICE = "capabilities are listed twice: noop"
 NO_PARENT = "depends_on names ghost, but session default has no such task: nothing was submitted"
+CHECK_ROLE = "a check of the task cannot run: there is no role 'pilot'; this swarm has architect"
+CHECK_SKILL = "a check of the task cannot run: plan-objective is no skill with code"
 BLANK = "task not submitted: objective: "
 
 Way = Callable[[Api, dict[str, Any]], Awaitable[str]]
@@ -80,6 +82,12 @@ TABLE: tuple[tuple[dict[str, Any], str, tuple[Way, ...]], ...] = (
     ({"objective": "look", "role": "scout", "capabilities": ["fly"]}, CAPABILITY, WITH_FIELDS),
     ({"objective": "look", "role": "scout", "capabilities": ["noop", "noop"]}, TWICE, WITH_FIELDS),
     ({"objective": "look", "role": "scout", "depends_on": ["ghost"]}, NO_PARENT, WITH_FIELDS),
+    (
+        {"objective": "look", "role": "scout", "checks": [{"role": "pilot", "question": "good?"}]},
+        CHECK_ROLE,
+        WITH_FIELDS,
+    ),
+    ({"objective": "look", "role": "scout", "checks": [{"skill": "plan-objective"}]}, CHECK_SKILL, WITH_FIELDS),
     ({"objective": " ", "role": "scout"}, BLANK, WITH_FIELDS),
 )
 

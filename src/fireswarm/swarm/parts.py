@@ -8,9 +8,11 @@ from pathlib import Path
 
 import anyio
 
+from fireswarm.contracts.inputs import check_schema
 from fireswarm.contracts.ports import Blobs, Clock, ConversationStore, PendingWrites, Store
-from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.skills.skill import Check, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.errors import ConfigError
 from fireswarm.mind import Mind
 from fireswarm.settings import Settings
 from fireswarm.skills.packs.catalog import Catalog
@@ -60,6 +62,19 @@ class SwarmParts:
     def has_skill(self, name: str) -> bool:
         """Return True for a skill of the catalog, or of this process."""
         return name in self.inline or name in self.catalog.skills
+
+    def fault_of_check(self, check: Check) -> str:
+        """Return why a check of a task cannot run, or "". Whether its role may review is the policy's matter."""
+        skill = self.catalog.skills.get(check.skill)
+        if check.skill and (skill is None or skill.entry is None):
+            return f"{check.skill} is no skill with code"
+        if check.role and check.role not in self.roles:
+            return f"there is no role {check.role!r}; this swarm has {', '.join(sorted(self.roles))}"
+        try:
+            check_schema(check.json_schema)
+        except ConfigError as error:
+            return f"the schema of {check.file} cannot be used: {error}"
+        return ""
 
     @property
     def code_rules(self) -> CodeRules:

@@ -10,8 +10,16 @@ from pydantic import AliasPath, field_validator
 from fireswarm.api.models.base import MOMENT, AnyJson, Id, JsonMap, Page, RequestModel, ResponseModel, documented
 from fireswarm.api.models.capabilities import UseSent, UseView, dump_uses
 from fireswarm.contracts.model_choice import Effort, Fallback, ModelName
+from fireswarm.contracts.skills.skill import Check
 from fireswarm.contracts.swarm.run import RunStatus
-from fireswarm.contracts.swarm.task import DEFAULT_MAX_ATTEMPTS, DEFAULT_PRIORITY, NO_DEADLINE, StatusReason, TaskStatus
+from fireswarm.contracts.swarm.task import (
+    DEFAULT_MAX_ATTEMPTS,
+    DEFAULT_MAX_REVISIONS,
+    DEFAULT_PRIORITY,
+    NO_DEADLINE,
+    StatusReason,
+    TaskStatus,
+)
 
 TASK_ID, RUN_ID = "5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab", "5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab.1"
 
@@ -93,6 +101,16 @@ class TaskCreate(RequestModel):
         "ids of tasks of this session to wait for", [TASK_ID], default=(), max_length=100
     )
     expected_outcome: str = documented("acceptance criterion", "one page of Markdown", default="", max_length=4_000)
+    checks: tuple[Check, ...] = documented(
+        "checks that the work must pass before the task ends",
+        [{"command": "pytest -q"}, {"role": "predictor", "question": "is every figure cited?"}],
+        default=(),
+        max_length=10,
+    )
+    max_revisions: int = documented(
+        "how often work that fails a check is sent back", 3, default=DEFAULT_MAX_REVISIONS, ge=0, le=20
+    )
+    review_plan: bool = documented("ask a person before a plan of this task runs", True, default=False)
     again: str = documented(
         "any text; creates a new task for an objective that was already submitted",
         "second look",

@@ -11,12 +11,15 @@ from fireswarm.swarm.submission.check import check_role
 async def submit_task(parts: SwarmParts, spec: TaskSpec) -> Submitted:
     """Check a task, then create it or find the one with its objective, context and session.
 
-    Raises InvalidInput for a role, model, skill or capability that the role's turn would refuse later, and all
+    Raises InvalidInput for a role, model, skill, check or capability that the role's turn would refuse later, and all
     exceptions of ``Board.submit``.
     """
     check_role(parts.roles, spec.assigned_to, spec.capabilities)
     if spec.skill is not None and not parts.has_skill(spec.skill):
         raise InvalidInput(f"there is no skill {spec.skill!r}; omit it to let the role choose one")
+    for check in spec.checks:
+        if fault := parts.fault_of_check(check):
+            raise InvalidInput(f"a check of the task cannot run: {fault}")
     try:
         parts.settings.model_of(spec.assigned_to, parts.roles[spec.assigned_to], spec)
     except ConfigError as error:

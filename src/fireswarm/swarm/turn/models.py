@@ -127,10 +127,11 @@ def _choice_fault(turn: Turn, task: PlannedTask) -> str:
     return "" if offered.get(used) else f"the model {used} has no effort to choose: leave effort out"
 
 
-def _model_of(turn: Turn, role: str) -> ModelSettings:
-    """Return the model of a new task for *role*, unless its plan says otherwise."""
+def _model_of(turn: Turn, role: str, planned: ModelChoice = NO_CHOICE) -> ModelSettings:
+    """Return the model of a new task for *role*, with what its plan chooses."""
     settings, card = turn.swarm.settings, turn.swarm.roles.get(role, NO_CHOICE)
-    return settings.model_of(role, card, inherit_choice(turn, role))
+    choice = inherit_choice(turn, role) if planned.model is None else NO_CHOICE
+    return settings.model_of(role, card, planned.or_else(choice))
 
 
 def models_to_choose(turn: Turn) -> dict[str, bool]:
@@ -149,9 +150,9 @@ def models_to_choose(turn: Turn) -> dict[str, bool]:
     return found
 
 
-def describe_cost(turn: Turn, role: str) -> str:
-    """Return the model of a role and its price, for a planner; "" for a model without a price."""
-    model = _model_of(turn, role)
+def describe_cost(turn: Turn, role: str, planned: ModelChoice = NO_CHOICE) -> str:
+    """Return the model of a role and its price, or "" for the usual model without one. *planned* is a task's choice."""
+    model = _model_of(turn, role, planned)
     price = price_of(model.model_name, turn.swarm.settings.budget.prices)
     if not price or not any(price.values()):
         return "" if model is turn.swarm.settings.model else f" Model: {model.full_name}."

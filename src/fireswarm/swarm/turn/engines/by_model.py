@@ -118,7 +118,7 @@ class ModelEngine:
                 checks=() if task.is_question else task.checks,
                 max_revisions=task.max_revisions,
                 expected_outcome=task.expected_outcome,
-                plan_to_approve=show_plan if task.review_plan else None,
+                plan_to_approve=partial(show_plan, turn) if task.review_plan else None,
                 next_message=hearing.reply,
                 steering=hearing.steering,
                 result_schema=RESULT_SCHEMA,

@@ -11,13 +11,12 @@ from pydantic import Field, ValidationError
 
 from fireswarm.capabilities import grants
 from fireswarm.contracts.base import Contract, explain_validation
-from fireswarm.contracts.inputs import check_schema
 from fireswarm.contracts.skills.artifact import Confidence, Signal
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES
 from fireswarm.contracts.skills.skill import REVIEW, Fact, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
 from fireswarm.contracts.swarm.task import Task, TaskStatus
-from fireswarm.errors import ConfigError, Conflict, InvalidInput, PolicyRefused, TerminalTask
+from fireswarm.errors import Conflict, InvalidInput, PolicyRefused, TerminalTask
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.rounds import find_awaited
@@ -169,19 +168,10 @@ def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
 
 def _check_checks(task: PlannedTask, turn: Turn) -> None:
     """Raise InvalidInput for a check that cannot run."""
-    swarm = turn.swarm
     for check in task.checks:
-        skill = swarm.catalog.skills.get(check.skill)
-        if check.skill and (skill is None or skill.entry is None):
-            raise InvalidInput(f"a check of task {task.key!r} names {check.skill}, which is no skill with code")
-        if check.role and check.role not in swarm.roles:
-            raise InvalidInput(f"a check of task {task.key!r} names {check.role}, which is not a role of this swarm")
-        if check.role and (fault := route_fault(turn, check.role)):
-            raise InvalidInput(f"the review of task {task.key!r}: {fault}")
-        try:
-            check_schema(check.json_schema)
-        except ConfigError as error:
-            raise InvalidInput(f"the check of {check.file} of task {task.key!r} cannot run: {error}") from error
+        fault = turn.swarm.fault_of_check(check) or (route_fault(turn, check.role) if check.role else "")
+        if fault:
+            raise InvalidInput(f"a check of task {task.key!r} cannot run: {fault}")
 
 
 def planned_children(turn: Turn) -> dict[str, Task]:
@@ -198,19 +188,21 @@ def route_fault(turn: Turn, to: str) -> str:
     return ""
 
 
-def show_plan(result: Mapping[str, Any]) -> str:
+def show_plan(turn: Turn, result: Mapping[str, Any]) -> str:
     """Return the tasks of a structured result for a person who approves them, one block each; "" if there are none."""
     read = RoleResult.model_validate(result)
-    blocks = [_show_task(task) for task in read.tasks]
+    blocks = [_show_task(turn, task) for task in read.tasks]
     blocks += [f"+ {item.key} again: {item.note}" for item in (*read.revise, *read.retry)]
     return "\n".join([*blocks, *(f"- {key}" for key in read.cancel)])
 
 
-def _show_task(task: PlannedTask) -> str:
+def _show_task(turn: Turn, task: PlannedTask) -> str:
     after = f", after {', '.join(task.depends_on)}" if task.depends_on else ""
     lines = [f"+ {task.key} ({task.assigned_to}{after})", f"+   {task.objective}"]
     lines += [f"+   in {task.context['path']}"] if task.context.get("path") else []
     lines += [f"+   check: {check}" for check in task.checks]
+    cost = describe_cost(turn, task.assigned_to, task)
+    lines += [f"+  {cost}"] if cost else []
     return "\n".join(lines)
 
 
