@@ -278,7 +278,7 @@ async def test_check_with_an_unusable_schema_is_refused_when_it_is_planned(
     checks = [{"file": "x.json", "json_schema": schema}]
     planner = Expert(plan(part("a", "executor", checks=checks)), "another plan")
     await turn(swarm, tmp_path, planner, "architect")
-    assert "the check of x.json of task 'a' cannot run" in planner.told[1]
+    assert "a check of task 'a' cannot run: the schema of x.json cannot be used" in planner.told[1]
 
 
 LOST = [{"$ref": "#"}, {"$ref": "#/$defs/x"}, {"$ref": "http://localhost:1/x"}, {"$ref": "file:///etc/hostname"}]
