@@ -33,8 +33,8 @@ MAX_MADE = 500
 BATCH = 100
 """Facts per read, call of the model and commit."""
 
-MAX_TEXT_CHARS = 8_000
-"""Maximum length of a text that is turned into a vector: about what embedding models read."""
+MAX_TEXT_CHARS = 2_500
+"""Maximum length of a text that is turned into a vector: a batch of them fits a request, in any script."""
 
 REST_SECONDS = 60.0
 """Time without a search by meaning after a failure, so that recalls do not wait for it."""
