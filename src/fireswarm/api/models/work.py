@@ -10,7 +10,6 @@ from pydantic import AliasPath, field_validator
 from fireswarm.api.models.base import MOMENT, AnyJson, Id, JsonMap, Page, RequestModel, ResponseModel, documented
 from fireswarm.api.models.capabilities import UseSent, UseView, dump_uses
 from fireswarm.contracts.model_choice import Effort, Fallback, ModelName
-from fireswarm.contracts.skills.skill import Check
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import (
     DEFAULT_MAX_ATTEMPTS,
@@ -48,6 +47,18 @@ class AttachmentIn(RequestModel):
     name: str = documented("file name", "sales.csv", min_length=1, max_length=255)
     mime: str = documented("media type", "text/csv", default="application/octet-stream", max_length=255)
     uri: str = documented("URI of the content", "gs://bucket/sales.csv", min_length=1, max_length=2_000)
+
+
+class CheckIn(RequestModel):
+    """A check of a task's work: a command, a JSON file with its schema, a skill with code, or a review by a role."""
+
+    command: str = documented("shell command, run where the task works", "pytest -q", default="", max_length=4_000)
+    file: str = documented("path of a JSON file", "$OUTPUT_DIR/data.json", default="", max_length=1_000)
+    json_schema: JsonMap = documented("JSON Schema of the file's content", {"type": "object"}, default_factory=dict)
+    skill: str = documented("skill with code that checks the work", "check-links", default="", max_length=64)
+    input: JsonMap = documented("input of the skill", {"strict": True}, default_factory=dict)
+    role: str = documented("role that reviews the work after all other checks", "predictor", default="", max_length=64)
+    question: str = documented("what the role is to judge", "is every figure cited?", default="", max_length=4_000)
 
 
 class TaskCreate(RequestModel):
@@ -101,7 +112,7 @@ class TaskCreate(RequestModel):
         "ids of tasks of this session to wait for", [TASK_ID], default=(), max_length=100
     )
     expected_outcome: str = documented("acceptance criterion", "one page of Markdown", default="", max_length=4_000)
-    checks: tuple[Check, ...] = documented(
+    checks: tuple[CheckIn, ...] = documented(
         "checks that the work must pass before the task ends",
         [{"command": "pytest -q"}, {"role": "predictor", "question": "is every figure cited?"}],
         default=(),

@@ -119,7 +119,7 @@ async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
         max_attempts=sent.max_attempts,
         depends_on=tuple(dict.fromkeys(sent.depends_on)),
         expected_outcome=sent.expected_outcome,
-        checks=sent.checks,
+        checks=[item.model_dump() for item in sent.checks],
         max_revisions=sent.max_revisions,
         review_plan=sent.review_plan,
         fresh_key=sent.again,
