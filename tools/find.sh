@@ -78,3 +78,14 @@ prepare_uv() {
         export UV_CACHE_DIR=.tools/cache
     fi
 }
+
+# Set $python and $uv for a script that installs a tool into .tools/.
+find_or_install_uv() {
+    python=$(find_python)
+    uv=$(find_uv)
+    if [ -z "$uv" ]; then
+        install_uv "$(find_pip "$python")" >&2
+        uv=$PINNED_UV
+    fi
+    prepare_uv
+}

@@ -4,13 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . tools/find.sh
 
-python=$(find_python)
-uv=$(find_uv)
-if [ -z "$uv" ]; then
-    install_uv "$(find_pip "$python")" >&2
-    uv=$PINNED_UV
-fi
-prepare_uv
+find_or_install_uv
 rm -rf .tools/vectors
 "$uv" pip install --quiet --python .venv/bin/python --target .tools/vectors --no-deps --require-hashes --requirement tools/vectors.txt
 touch .tools/vectors/.ready

@@ -39,7 +39,7 @@ REMEMBERED = 20_000
 """Maximum number of cached vectors, one per skill, for the life of the process."""
 
 _BY_TASK = re.compile(r"gemini-embedding-001|text-embedding|text-multilingual")
-"""Models that are told by a parameter whether a text is a question; newer ones read it in the text."""
+"""Models that take the task as a parameter; newer ones read it in the text."""
 
 _QUESTION, _DOCUMENT = "task: search result | query: {}", "title: none | text: {}"
 

@@ -1,7 +1,7 @@
 """Search of facts by meaning: an embedding model turns texts into vectors, and Firestore finds the nearest ones.
 
 The vector of a fact is a document of its own, with the fact's id: facts stay small, and readable in the console. It is
-made at the first recall after the fact was stored, whoever stored it. Without the model, recall goes by words alone.
+made at the first recall after the fact was stored, also by hand. Without the model, recall goes by words alone.
 """
 
 from __future__ import annotations
