@@ -124,14 +124,14 @@ def head_commit(folder: Path) -> str:
 def changes_since(folder: Path, commit: str) -> bytes:
     """Return what changed in *folder* since a commit as a unified diff, also new files that git does not ignore.
 
-    Nothing is written to the repository: its index is copied, and new objects go to a temporary folder. Raises
-    GitFailed.
+    Nothing is written to the repository: its index is copied, and new objects go to a temporary folder. The copy keeps
+    the index's time: git reads again what was changed in the second in which the index was written. Raises GitFailed.
     """
     own, objects = (_git_path(folder, name) for name in ("index", "objects"))
     with TemporaryDirectory(prefix="fireswarm-index-") as place:
         index = Path(place) / "index"
         if own.is_file():
-            shutil.copyfile(own, index)
+            shutil.copy2(own, index)
         environment = {
             "GIT_INDEX_FILE": str(index),
             "GIT_OBJECT_DIRECTORY": place,

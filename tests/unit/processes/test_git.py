@@ -361,3 +361,16 @@ def test_changes_run_no_program_of_the_repository(repository: Path, tmp_path: Pa
     (repository / ".gitattributes").write_text("* filter=x diff=x\n")
     assert b"changed" in changes_since(repository, head_commit(repository))
     assert not marker.exists()
+
+
+def test_change_in_the_second_in_which_the_index_was_written_is_shown(repository: Path) -> None:
+    second = 1_700_000_000
+    plain_git(repository, "config", "core.trustctime", "false")
+    own, changed = repository / ".git" / "index", repository / "a.txt"
+    changed.write_text("1\n")
+    os.utime(changed, (second, second))
+    plain_git(repository, "add", "a.txt")
+    os.utime(own, (second, second))
+    changed.write_text("2\n")
+    os.utime(changed, (second, second))
+    assert "-1\n+2\n" in changes_since(repository, head_commit(repository)).decode()
