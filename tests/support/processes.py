@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import uuid
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ ENDED = re.compile(r" ended with exit code (-?\d+) (.*)")
 INJECTED = Path(__file__).parents[1] / "chaos" / "at_size" / "injected"
 FAILED = "failed-commits"
 """File with a byte for each commit that was made to fail."""
+
+MARK = "CHAOS_RUN"
+"""Variable of every process that was started here, and of those that it starts."""
 
 NO_STORE = "(store_unavailable)"
 LIBRARIES = (Path("/usr/lib/x86_64-linux-gnu/faketime"), Path("/usr/lib/aarch64-linux-gnu/faketime"))
@@ -107,10 +111,11 @@ class Processes:
     store: Process | None = None
     fleets: list[Process] = field(default_factory=list[Process])
     stopped: psutil.Process | None = None
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def start(self) -> str:
         """Start everything and return the store's address."""
-        env = environment() | {"GOOGLE_CLOUD_PROJECT": self.project}
+        env = environment() | {"GOOGLE_CLOUD_PROJECT": self.project, MARK: self.mark}
         if self.host is None:
             port = free_port()
             self.host = f"127.0.0.1:{port}"
@@ -172,6 +177,8 @@ class Processes:
     def resume(self) -> None:
         """Let everything run that was stopped."""
         self._signal_all(signal.SIGCONT)
+        for orphan in self._orphans():
+            with_signal(orphan, signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
         for process in self._ours():
@@ -208,7 +215,7 @@ class Processes:
         return chosen if chosen is not None and with_signal(chosen, number) else None
 
     def end(self) -> None:
-        """End every process that was started here."""
+        """End every process that was started here; ``left_running`` counts those that did not end."""
         for process in self._ours():
             if process.running is not None:
                 family = _family(process.running.pid)
@@ -216,6 +223,21 @@ class Processes:
                 for member in family:
                     with_signal(member, signal.SIGKILL)
                 process.running.wait()
+        orphans = self._orphans()
+        for orphan in orphans:
+            with_signal(orphan, signal.SIGKILL)
+        self.counts["left_running"] = len(psutil.wait_procs(orphans, timeout=30)[1])
+
+    def _orphans(self) -> list[psutil.Process]:
+        """Return the processes of fleets that were killed: one that stood still did not see its fleet end."""
+        ours = {process.running.pid for process in self._ours() if process.running is not None}
+        return [process for process in psutil.process_iter() if process.pid not in ours and self._is_marked(process)]
+
+    def _is_marked(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get(MARK) == self.mark
+        except psutil.Error:
+            return False
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -25,6 +25,7 @@ MUST_BE_ZERO = (
     "old_results",
     "poison_in_queue",
     "unexpected_ends",
+    "left_running",
 )
 
 MUST_BE_ZERO_IF_CALM = (*MUST_BE_ZERO, "attempts_lost")
