@@ -72,11 +72,12 @@ lock: ## Resolve the dependencies into both locks
 CONFORMANCE := packages/firelite/tests/conformance
 
 ON_EMULATOR := $(CONFORMANCE) tests/fundamentals tests/integration/test_raw_client.py \
-	tests/integration/test_recall_by_meaning.py tests/chaos/test_at_size.py
+	tests/integration/test_recall_by_meaning.py tests/chaos/test_at_size.py tests/chaos/test_rounds_killed.py
 
 SOME_ON_EMULATOR := $(CONFORMANCE)/differential $(CONFORMANCE)/test_transforms.py \
 	tests/fundamentals/test_edits_and_deletes_by_hand.py tests/fundamentals/test_two_versions.py \
-	tests/integration/test_raw_client.py tests/integration/test_recall_by_meaning.py tests/chaos/test_at_size.py
+	tests/integration/test_raw_client.py tests/integration/test_recall_by_meaning.py tests/chaos/test_at_size.py \
+	tests/chaos/test_rounds_killed.py
 
 some-on-emulator: setup-dev # a short part of test-emulator, where Google's emulator is installed
 	@if $(PY) tools/emulator.py true; then \

@@ -100,11 +100,12 @@ def done(summary: str = "done", **fields: Any) -> Done:
 
 
 @contextlib.asynccontextmanager
-async def open_emulator_swarm(**options: Any) -> AsyncGenerator[SwarmRig]:
-    """Open a swarm on the emulator at FIRESTORE_EMULATOR_HOST, in a project of its own."""
-    client = AsyncClient(project=f"test-{uuid.uuid4().hex[:12]}", credentials=AnonymousCredentials())
+async def open_emulator_swarm(project: str = "", **options: Any) -> AsyncGenerator[SwarmRig]:
+    """Open a swarm on the emulator at FIRESTORE_EMULATOR_HOST, in a new project or in the one that is named."""
+    client = AsyncClient(project=project or f"test-{uuid.uuid4().hex[:12]}", credentials=AnonymousCredentials())
+    options.setdefault("clock", VirtualClock(datetime.now(UTC)))
     try:
-        async with open_test_swarm(client=client, clock=VirtualClock(datetime.now(UTC)), **options) as opened:
+        async with open_test_swarm(client=client, **options) as opened:
             yield opened
     finally:
         await close(client)
@@ -117,14 +118,20 @@ async def open_test_swarm(
     database: Database | None = None,
     clock: VirtualClock | None = None,
     client: AsyncClient | None = None,
+    keep: Path | None = None,
     **settings: Any,
 ) -> AsyncGenerator[SwarmRig]:
-    """Open a swarm on a database (in memory unless one is given), or on the store of *client*."""
+    """Open a swarm on a database (in memory unless one is given), or on the store of *client*.
+
+    The folder *keep* has the blobs, and the documents unless they are elsewhere, for a process that comes later.
+    """
     clock = clock or VirtualClock()
     indexes = IndexSet.load(packaged_path("firestore.indexes.json"))
-    with TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        folder = str(keep or stack.enter_context(TemporaryDirectory()))
         if database is None:
-            database = stack.enter_context(Database.open(None, indexes=indexes, clock=clock.nanoseconds))
+            file = keep / "test.firelite" if keep and not client else None
+            database = stack.enter_context(Database.open(file, indexes=indexes, clock=clock.nanoseconds))
         store = FirestoreStore(client or connect(database, LOCAL_PROJECT), clock)
         roles = {name: RoleCard(name=name, description=name, skills=("noop",)) for name in ROLES}
         board = Board(store, clock, frozenset(roles), rules or BoardRules(), random.Random(1))
