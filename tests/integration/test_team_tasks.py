@@ -23,7 +23,7 @@ from fireswarm.errors import ConfigError, SandboxRefused
 from fireswarm.settings.agent import RuntimeSettings
 
 TASKS = {task.name: task for task in load_team_tasks()}
-CALLS = {"contradicting-sources": {"agent": 6, "swarm": 8}, "damaged-ledger": {"agent": 7, "swarm": 11}}
+CALLS = {"contradicting-sources": {"agent": 6, "swarm": 7}, "damaged-ledger": {"agent": 7, "swarm": 10}}
 
 pytestmark = pytest.mark.anyio
 

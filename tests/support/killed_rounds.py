@@ -144,7 +144,7 @@ async def work(swarm: SwarmRig, core: SwarmParts, agent: str, root_id: str) -> T
     raise AssertionError(f"the objective did not end: {states}")
 
 
-async def live(scene: Scene, then: Callable[[], None]) -> None:
+async def live(scene: Scene, then: Callable[[], object]) -> None:
     """Submit the objective, or find it, and work until it and its follow-up are done; *then* is told of each commit."""
     async with scene.open() as swarm:
         known = scene.folder / "objective"
@@ -165,7 +165,7 @@ async def live(scene: Scene, then: Callable[[], None]) -> None:
     assert not changed, f"the model got other bytes for the same decision: {changed}"
 
 
-def count_commits(swarm: SwarmRig, scene: Scene, then: Callable[[], None]) -> None:
+def count_commits(swarm: SwarmRig, scene: Scene, then: Callable[[], object]) -> None:
     commits, real = 0, swarm.store.commit
 
     def end() -> None:

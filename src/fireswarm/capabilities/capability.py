@@ -14,6 +14,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.llm.tool_schema import tool_schema
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.skills.capability import CapabilityInfo, CapabilityStatus
 from fireswarm.contracts.skills.given_files import GivenFiles
@@ -144,10 +145,8 @@ def _shape_of(function: Callable[..., Any], name: str) -> _Shape:
     if key is not None and key in _shapes:
         return _shapes[key]
     model = _input_of(function, name)
-    schema = model.model_json_schema()
-    schema.pop("title", None)
     words = " ".join((inspect.getdoc(function) or name).split("\n\n")[0].split())
-    shape = _Shape(model, words, schema)
+    shape = _Shape(model, words, tool_schema(model))
     if key is not None and len(_shapes) < MAX_SHAPES:
         _shapes[key] = shape
     return shape

@@ -328,6 +328,17 @@ async def test_kernel_without_namespaces_refuses_the_skill(work: Path, monkeypat
         await attack(work, code('told.append("ran")'))
 
 
+async def test_process_that_is_killed_at_its_start_is_no_missing_confinement(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (work / "bin").mkdir()
+    (work / "bin" / "bwrap").write_text("#!/bin/sh\nkill -9 $$\n")
+    (work / "bin" / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{work / 'bin'}:{os.environ['PATH']}")
+    with pytest.raises(SkillFailed, match="ended unexpectedly: out of memory, killed, or crashed"):
+        await attack(work, code('told.append("ran")'))
+
+
 async def test_operator_can_allow_the_skill_without_confinement(work: Path) -> None:
     skill = skill_with(work, code('told.append("ran")'))
     asked = request(work / "out", path=str(work / "target")).model_copy(update={"constraints": {"read_only": True}})

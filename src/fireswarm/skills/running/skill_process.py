@@ -151,7 +151,9 @@ class ConfinedProcess:
                 raise
             self._process.kill()
             told = self._process.stderr.read(MAX_DETAIL_CHARS * 4).decode("utf-8", "replace").strip()
-            raise SandboxRefused(truncate(told, MAX_DETAIL_CHARS) or "its process ended immediately") from error
+            if not told:  # a sandbox that does not work says why: this process was killed
+                raise
+            raise SandboxRefused(truncate(told, MAX_DETAIL_CHARS)) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise SkillFailed(f"sent an invalid message from its process: {error}") from error
 

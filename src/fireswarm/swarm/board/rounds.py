@@ -55,8 +55,13 @@ def births_of(board: BoardContext, parent: Task, epoch: int, handoff: Handoff) -
     return births
 
 
+def base_key(plan_key: str) -> str:
+    """Return the key of a task that was planned, without the number of its revision."""
+    return plan_key.rsplit("~", 1)[0]
+
+
 def _next_key(child: Task, taken: Collection[str]) -> str:
-    number, base = 2, child.plan_key.rsplit("~", 1)[0]
+    number, base = 2, base_key(child.plan_key)
     while (key := f"{base}~{number}") in taken:
         number += 1
     return key

@@ -74,6 +74,12 @@ class Hearing:
         self._lease.heard = len(self._lease.task.said)
         return "\n".join(new)
 
+    @property
+    def has_news(self) -> bool:
+        """True if the model has not been told everything."""
+        told = self._told.issuperset(self._lease.task.said)
+        return bool(self._reply or self.steering.text) or not told
+
     async def reply(self, answer: str) -> str | None:
         """Return what the model is to hear after an answer that would end its run, or None."""
         feedback, self._reply = self._reply, ""

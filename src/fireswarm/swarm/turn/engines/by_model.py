@@ -28,6 +28,7 @@ from fireswarm.runs.assemble import file_tools, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
 from fireswarm.swarm.turn.engines.changes import note_folder, publish_changes
+from fireswarm.swarm.turn.engines.passed_on import answer_of_plan
 from fireswarm.swarm.turn.engines.permission import grant_for
 from fireswarm.swarm.turn.engines.role_result import (
     RESULT_SCHEMA,
@@ -63,7 +64,7 @@ async def _nothing() -> dict[str, Any]:
 
 
 async def _round(read: RoleResult) -> dict[str, Any]:
-    return {"changes": read.changes_plan}
+    return {"changes": read.changes_plan, "answer_of": read.answer_of}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +80,17 @@ class ModelEngine:
         phase = sum(step.startswith(f"{PLANNED}:") for step in turn.journal.known.finished)
         turn.journal.pending = turn.swarm.pending
         recorder = JournalRecorder(turn.journal, mind.redact, phase, mind.settings.model.stream)
+        hearing = await Hearing.open(turn)
+        if (passed_on := answer_of_plan(turn, phase, hearing)) is not None:
+            return passed_on
         cwd, outputs = _folders(turn, mind)
         await restore_outputs(turn, outputs)
         began = await note_folder(turn, named_workspace(turn))
-        hearing = await Hearing.open(turn)
         grant = grant_for(turn, cwd)
         inputs = await inputs_of(turn, phase)
         given = inputs.files.given
-        context = CapabilityContext(
-            task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id, outputs=outputs, inputs=given
-        )
-        uses = _uses(task, card)
+        swarm, uses = turn.swarm, _uses(task, card)
+        context = CapabilityContext(task.session_hash, cwd, swarm.clock, swarm.store, task.task_id, outputs, given)
         async with registry_for(uses).open(uses, context) as resolved:
             assignment = Assignment(
                 task=task.objective,

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from fireswarm.capabilities import grants
 from fireswarm.contracts.base import Contract, explain_validation
+from fireswarm.contracts.llm.tool_schema import tool_schema
 from fireswarm.contracts.skills.artifact import Confidence, Signal
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES
 from fireswarm.contracts.skills.skill import REVIEW, Fact, PlannedTask
@@ -19,7 +20,7 @@ from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, PolicyRefused, TerminalTask
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
-from fireswarm.swarm.board.rounds import find_awaited
+from fireswarm.swarm.board.rounds import base_key, find_awaited
 from fireswarm.swarm.turn.given.deliverable import unknown_paths
 from fireswarm.swarm.turn.given.files import InputFiles
 from fireswarm.swarm.turn.models import choose_models, describe_cost
@@ -54,6 +55,11 @@ class RoleResult(Contract):
         description="keys of tasks of your plan to cancel, with the tasks that depend on them",
     )
     wait: bool = Field(default=False, description="true: wait for the tasks of your plan that are at work")
+    answer_of: str = Field(
+        default="",
+        description="key of the task whose answer and files are the result as they are: if all tasks are done, the "
+        "objective ends with them and you are not asked again",
+    )
     deliver: tuple[str, ...] = Field(
         default=(),
         max_length=50,
@@ -77,7 +83,8 @@ class RoleResult(Contract):
         return bool(self.tasks or self.revise or self.retry or self.cancel)
 
 
-RESULT_SCHEMA = RoleResult.model_json_schema()
+RESULT_SCHEMA = tool_schema(RoleResult, without={"fact_id", "learned_at", "fallback", "max_attempts"})
+"""The shape of a result for models: what the store sets, and what operators decide, is not offered."""
 
 
 def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: InputFiles) -> str:
@@ -90,6 +97,8 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
         return "you were asked a question: only answer it"
     if turn.task.is_review and [item.name for item in read.signals].count(REVIEW) != 1:
         return f"a review needs one signal named {REVIEW}: strength 1 if the work is accepted, 0 if it has to be mended"
+    if fault := _fault_of_answer(read, turn):
+        return fault
     if unknown := unknown_paths(files, read.deliver):
         return f"deliver names {', '.join(unknown)}, which are no input files: list_files with path inputs names them"
     try:
@@ -99,6 +108,19 @@ def result_fault(result: Mapping[str, Any], turn: Turn, phase: int, files: Input
     except InvalidInput as error:
         return str(error)
     return ""
+
+
+def _fault_of_answer(read: RoleResult, turn: Turn) -> str:
+    """Return why the answer cannot be that of the task which the result names, or ""."""
+    if not read.answer_of:
+        return ""
+    if not read.goes_on:
+        return "answer_of names a task that is still at work: this plan is done, so finish with your own answer"
+    keys = {base_key(key) for key in planned_children(turn).keys() - {*read.cancel}}
+    known = sorted(keys | {task.key for task in read.tasks})
+    if read.answer_of in known:
+        return ""
+    return f"answer_of names {read.answer_of!r}, which is no task of your plan; it has: {', '.join(known)}"
 
 
 def _check_changes(read: RoleResult, turn: Turn, phase: int) -> None:
@@ -193,7 +215,8 @@ def show_plan(turn: Turn, result: Mapping[str, Any]) -> str:
     read = RoleResult.model_validate(result)
     blocks = [_show_task(turn, task) for task in read.tasks]
     blocks += [f"+ {item.key} again: {item.note}" for item in (*read.revise, *read.retry)]
-    return "\n".join([*blocks, *(f"- {key}" for key in read.cancel)])
+    blocks += [f"- {key}" for key in read.cancel]
+    return "\n".join([*blocks, *([f"The answer is that of {read.answer_of}."] if read.answer_of else [])])
 
 
 def _show_task(turn: Turn, task: PlannedTask) -> str:
