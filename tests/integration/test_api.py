@@ -335,5 +335,5 @@ async def test_task_explains_why_it_is_waiting(api: Api) -> None:
     later = {"objective": "then", "role": "scout", "depends_on": [queued["task_id"]]}
     waiting = await api.ok("POST", "/v1/tasks", later)
     reasons = [(await api.ok("GET", f"/v1/tasks/{task['task_id']}"))["why"] for task in (queued, waiting)]
-    assert reasons[0].startswith("It waits for a scout agent")
+    assert reasons[0].startswith("It waits for an agent of the role scout")
     assert reasons[1] == f"It waits for 1 task: {queued['task_id'][:8]}."

@@ -10,7 +10,7 @@ import pytest
 
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from tests.integration.test_inputs import Expert, part, plan, turn
-from tests.integration.test_plan_rounds import finish, root_of, start
+from tests.integration.test_plan_rounds import finish, start
 from tests.integration.test_thinking import act, decide, submit
 from tests.support.swarm import SwarmRig
 
@@ -45,10 +45,26 @@ async def test_review_sends_work_back_until_it_accepts(swarm: SwarmRig, tmp_path
     author = Expert(shell("echo 3 > n.txt"), "I wrote 3")
     await turn(swarm, tmp_path, author, "executor")
     assert "The predictor who reviewed the work wants it mended" in author.told[0] and "2 is wrong" in author.told[0]
-    await turn(swarm, tmp_path, Expert(verdict(1, "3 is right")), "predictor")
+    again = Expert(verdict(1, "3 is right"))
+    await turn(swarm, tmp_path, again, "predictor")
+    assert "sent_back in the context is what a review of an earlier state wanted mended" in again.first
+    assert "2 is wrong" in again.first and "I wrote 3" in again.first
     done = await turn(swarm, tmp_path, Expert("never asked"), "executor")
     assert done.result is not None and done.result.summary == "I wrote 3", done.summary
-    assert (await root_of(swarm)).status is TaskStatus.QUEUED
+    planner = Expert("the number is right")
+    await turn(swarm, tmp_path, planner, "architect")
+    passed = "it passed test -s n.txt; predictor: Is the number right?, after reviews had sent it back 1 time"
+    assert passed in planner.first
+
+
+async def test_author_hears_the_note_of_a_review(swarm: SwarmRig, tmp_path: Path) -> None:
+    await start(swarm, tmp_path, part("a", "executor", checks=REVIEW))
+    await turn(swarm, tmp_path, Expert(shell("echo 2 > n.txt"), "I wrote 2"), "executor")
+    said_in_note = finish("see the note", signals=[{"name": "review", "strength": 0, "note": "2 is not prime enough"}])
+    await turn(swarm, tmp_path, Expert(said_in_note), "predictor")
+    author = Expert("I leave it")
+    await turn(swarm, tmp_path, author, "executor")
+    assert "review 0: 2 is not prime enough" in author.told[0]
 
 
 async def test_review_waits_for_the_other_checks_and_needs_a_verdict(swarm: SwarmRig, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_submitting_the_same_task_twice_creates_it_once(root: Path) -> None:
         "no scout agent is running" in swarm(root, "submit", "say hello", "--role", "scout", "--context", "n=1").stderr
     )
     shown = ok(root, "show", task_id[:8])
-    assert "waits for a scout agent" in shown["why"]
+    assert "waits for an agent of the role scout" in shown["why"]
     for command in ("runs", "agents", "mail", "memory"):
         assert ok(root, command) == []
     assert ok(root, "cancel", task_id) == [task_id]

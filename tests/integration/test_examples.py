@@ -52,7 +52,7 @@ EXPECTED = {
     "swarm init": "my-swarm/roles",
     "swarm submit": "submitted ",
     "swarm tasks": "count the words",
-    "swarm show": "waits for a scout agent",
+    "swarm show": "waits for an agent of the role scout",
     "swarm cancel": "canceled ",
     "swarm retry": "queued again ",
     "swarm budget": "the budget of ",

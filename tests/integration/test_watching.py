@@ -118,6 +118,29 @@ async def test_spending_is_summed_by_objective_role_and_model(swarm: SwarmRig, t
     assert (second["objective"], second["usd"]) == ("count them again", 0)
 
 
+async def test_show_names_the_cost_of_an_objective_with_its_tasks(
+    swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fireswarm.cli.shared.options as common
+
+    screen = recording(monkeypatch, task_view, common)
+    root = await submit(swarm, tmp_path, role="architect")
+    planned = {"tasks": [{"key": "a", "assigned_to": "scout", "objective": "look"}]}
+
+    def plan(request: ChatRequest) -> ChatResponse:
+        call = {"name": "finish", "input": {"answer": "a plan", "result": planned}}
+        return ChatResponse(text=json.dumps({"text": "", "calls": [call]}), usage=USAGE, model="tiny-1")
+
+    plan.tools = False  # pyright: ignore[reportFunctionMemberAccess] - it answers with JSON
+    for role, script in (("architect", plan), ("scout", counting)):
+        await one_turn(swarm, thinking(swarm, tmp_path, script, **PRICED), role)
+    task_view.draw(await task_view.look(swarm.client, await swarm.task(root.task_id)), events=0, level="info")
+    calls = 1 + TURNS + 1
+    assert f"models {calls * USD:.4f} USD, {calls * 1_050:,} tokens, {calls} calls, with all its tasks" in (
+        " ".join(screen.export_text().split())
+    )
+
+
 async def test_call_paid_before_a_retry_is_counted_once(swarm: SwarmRig, tmp_path: Path) -> None:
     core = thinking(swarm, tmp_path, counting, budget={"task_tokens": 6_000})
     task = await submit(swarm, tmp_path)

@@ -25,6 +25,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.records.artifacts import with_present_uris
+from fireswarm.swarm.records.spending import Total
 
 SHOWN_RUNS = 10
 
@@ -34,7 +35,7 @@ class Seen:
     """Data for the output of one task, with the current URIs of its artifacts.
 
     ``events`` are the events of its last run, journal pages included. ``model`` says which model it has, if that is
-    not the swarm's.
+    not the swarm's. ``cost`` is what models cost for all tasks of the objective, of which it is the first.
     """
 
     task: Task
@@ -44,6 +45,7 @@ class Seen:
     events: tuple[Mapping[str, Any], ...] = ()
     answer: str = ""
     model: str = ""
+    cost: str = ""
 
 
 async def look(swarm: Swarm, task: Task) -> Seen:
@@ -58,7 +60,21 @@ async def look(swarm: Swarm, task: Task) -> Seen:
         relatives = {item.task_id: item for item in await swarm.objective(task)} | relatives
     answer = await read_answer(swarm, task)
     model = _describe_model(swarm, task, runs)
-    return Seen(with_present_uris(task, swarm.parts.blobs), why, runs, relatives, events, answer, model)
+    cost = await _describe_cost(swarm, task) if task.children else ""
+    return Seen(with_present_uris(task, swarm.parts.blobs), why, runs, relatives, events, answer, model, cost)
+
+
+async def _describe_cost(swarm: Swarm, task: Task) -> str:
+    """Return what models cost for an objective with all its tasks, or "" for a part of one, and without calls."""
+    if task.trace.chain_id != task.task_id:
+        return ""
+    total = Total()
+    for run in parse_readable(await swarm.parts.store.query(queries.runs_of(task.task_id)), parse_run_snapshot):
+        total.add(run.usage)
+    count = total.counts
+    if not count["calls"]:
+        return ""
+    return f"{count['usd']:.4f} USD, {count['tokens']:,} tokens, {count['calls']:,} calls, with all its tasks"
 
 
 def _describe_model(swarm: Swarm, task: Task, runs: Sequence[RunDocument]) -> str:
@@ -94,6 +110,8 @@ def draw(seen: Seen, *, events: int, level: str) -> None:
     ]
     if seen.model:
         lines.append(f"model {seen.model}")
+    if seen.cost:
+        lines.append(f"models {seen.cost}")
     for line in lines:
         console.print(line, style="dim", soft_wrap=True)
     for question in task.questions:

@@ -57,7 +57,7 @@ class BudgetNotes:
             return {"text": text, "low": low}
         if decision == 1 and left and self.assignment.roles:
             amounts = "; ".join(text for _, text in left.values())
-            return {"text": f"# Budget left\n{amounts}. A plan has to fit into it.", "low": []}
+            return {"text": f"# Budget left\n{amounts}.", "low": []}
         return {}
 
     def _time_left(self) -> dict[str, tuple[float, str]]:

@@ -38,8 +38,8 @@ def _number(description: str) -> dict[str, Any]:
 RUN_COMMAND_SPEC = _spec(
     RUN_COMMAND,
     "Runs a shell command and returns its output and exit code. The next command starts in the folder where this "
-    "one ends. The command gets no keyboard input. With background, it returns at once: use that for servers and "
-    "long jobs.",
+    "one ends. Files in /tmp may be gone then: keep them in the workspace or in $OUTPUT_DIR. The command gets no "
+    "keyboard input. With background, it returns at once: use that for servers and long jobs.",
     ("command",),
     command=_text("the command line"),
     timeout_seconds={"type": "number", "exclusiveMinimum": 0, "description": "time limit, if the default is too short"},

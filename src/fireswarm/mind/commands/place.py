@@ -57,8 +57,17 @@ class CommandPlace:
 
     def go_to(self, folder: str) -> None:
         """Run the next command in *folder* if *folder* is in the workspace."""
+        self.folder = Path(folder).resolve() if self._keeps(folder) else None
+
+    def describe_return(self, folder: str) -> str:
+        """Return what to tell of a command that ended in *folder*, if the next one cannot start there, or ""."""
+        if not folder or self._keeps(folder):
+            return ""
+        return f"[the next command starts in the workspace again: {folder} is outside of it, or does not last]"
+
+    def _keeps(self, folder: str) -> bool:
         path = Path(folder).resolve()
-        self.folder = path if path.is_relative_to(self.assignment.cwd.resolve()) and path.is_dir() else None
+        return path.is_relative_to(self.assignment.cwd.resolve()) and path.is_dir()
 
     def view(self, skill: Skill | None, *, writes: bool) -> View | None:
         """Return what a command can see, or None if the operator does not confine commands."""

@@ -25,10 +25,14 @@ MAX_FILE_BYTES = 5_000_000
 MAX_FILE_CHARS = 8_000
 
 _HOW_TO_REVIEW = (
-    "You see the work in the context, in the files of inputs/ (changes.diff is what changed in the folder), and in the "
-    "folder itself; change nothing. Look for yourself and run what you need. Finish with your reasons, each with "
-    f"evidence, and with one signal in result.signals named {REVIEW}: strength 1 if the work is accepted, 0 if it has "
-    "to be mended; its note says what to mend."
+    "You see the work in the context, in the files of inputs/ (in a git repository, changes.diff is what changed), and "
+    "in the folder itself; change nothing. Look for yourself and run what you need. Finish with your reasons, each "
+    f"with evidence, and with one signal in result.signals named {REVIEW}: strength 1 if the work is accepted, 0 if it "
+    "has to be mended; its note says what to mend."
+)
+_LOOK_AGAIN = (
+    "sent_back in the context is what a review of an earlier state wanted mended: look whether it is, and whether "
+    "something else broke."
 )
 
 
@@ -54,6 +58,7 @@ async def find_failed_checks(run: ToolRun, answer: str) -> list[str]:
 def _hear_review(run: ToolRun, check: Check, number: int, answer: str) -> str:
     """Return what a reviewer wants mended, or "" for accepted work; plan the review if there is none yet."""
     assignment, key = run.assignment, run.key_of(f"{run.decision}{REVIEW_MARK}{number}")
+    sent_back = _last_review(run, number)
     if key in assignment.children:
         told = run.result_of(key)
         return f"The {check.role} who reviewed the work wants it mended:\n{told}" if told else ""
@@ -63,14 +68,33 @@ def _hear_review(run: ToolRun, check: Check, number: int, answer: str) -> str:
         key=key,
         assigned_to=check.role,
         objective=truncate(
-            f"Review the work of another agent. {check.question}\n\n{_HOW_TO_REVIEW}", MAX_OBJECTIVE_CHARS
+            f"Review the work of another agent. {check.question}\n\n{_HOW_TO_REVIEW}"
+            f"{f' {_LOOK_AGAIN}' if sent_back else ''}",
+            MAX_OBJECTIVE_CHARS,
         ),
-        context={**context, "work": assignment.task, "answer": truncate(answer, MAX_FILE_CHARS), "passed": others},
+        context={
+            **context,
+            **({"sent_back": truncate(sent_back, MAX_FILE_CHARS)} if sent_back else {}),
+            "work": assignment.task,
+            "answer": truncate(answer, MAX_FILE_CHARS),
+            "passed": others,
+        },
         constraints={"read_only": True},
         expected_outcome=assignment.expected_outcome,
         handoff_reason="a check of the work",
     )
     return ""
+
+
+def _last_review(run: ToolRun, number: int) -> str:
+    """Return what the last review of this check before this answer wanted mended, or ""."""
+    start, end = run.key_of(""), f"{REVIEW_MARK}{number}"
+    found: dict[int, str] = {}
+    for key, told in run.assignment.children.items():
+        decision = key.removeprefix(start).removesuffix(end)
+        if key == f"{start}{decision}{end}" and decision.isdigit() and int(decision) < run.decision:
+            found[int(decision)] = told or ""
+    return found[max(found)] if found else ""
 
 
 async def _run_skill(run: ToolRun, check: Check, number: int) -> str:

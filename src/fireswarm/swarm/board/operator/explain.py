@@ -39,7 +39,7 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
     if task.status.terminal:
         return f"It is {task.status.value} and cannot change any more."
     if task.status is TaskStatus.QUEUED:
-        return f"It waits for a {task.assigned_to} agent: `swarm agents` shows whether one runs."
+        return f"It waits for an agent of the role {task.assigned_to}: `swarm agents` shows whether one runs."
     if task.status is TaskStatus.IN_PROGRESS and task.lease is not None:
         left = (task.lease.expires_at - now).total_seconds()
         if left < 0:
@@ -103,7 +103,7 @@ def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
     ]
     stuck = [relative for relative in unfinished if relative.status is TaskStatus.BLOCKED]
     if not unfinished and not gone:
-        return f"All that it waited for has ended: the next sweep of a {task.assigned_to} agent queues it."
+        return f"All that it waited for has ended: the next sweep of an agent of the role {task.assigned_to} queues it."
     texts: list[str] = []
     if unfinished:
         names = ", ".join(_short(relative) for relative in unfinished[:MAX_NAMED])

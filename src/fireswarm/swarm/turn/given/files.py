@@ -163,7 +163,8 @@ def giver_of(task: Task, folders: set[str]) -> Giver:
     title = f"{task.assigned_to}, {task.status.value}: {truncate(' '.join(task.objective.split()), MAX_TITLE_CHARS)}"
     if result is None:
         return Giver(name, title, task.summary)
-    return Giver(name, title, task.summary, result.insights, result.artifacts)
+    notes = [f"{item.name} {item.strength:g}: {item.note}" for item in result.signals if task.is_review and item.note]
+    return Giver(name, title, task.summary, (*result.insights, *notes), result.artifacts)
 
 
 def attachments_giver(attachments: Sequence[Attachment]) -> Giver:

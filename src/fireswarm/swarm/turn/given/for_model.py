@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fireswarm.contracts.base import Contract
+from fireswarm.contracts.base import Contract, count_noun
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.skill import REVIEW
@@ -16,6 +16,8 @@ from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.llm.budget import Spend
 from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.turn.given.files import (
     ANSWER,
     ATTACHED,
@@ -85,7 +87,6 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
             *blocks,
             whole_lines("Files that cannot be read", files.missing),
             whole_lines("Signals", [_compact(signal) for signal in request.signals]),
-            f"## Roles that can take tasks\n{', '.join(request.roles)} (see the tool delegate)" if not phase else "",
         )
         if block
     )
@@ -125,7 +126,8 @@ async def _plan_so_far(turn: Turn) -> str:
     """Return the state of the plan: its round, and for each task the state, what it needs, and what it cost."""
     children, rounds, used = turn.relatives.children, turn.swarm.settings.worker.plan_rounds, turn.used_rounds
     keys = {child.task_id: child.plan_key for child in children}
-    spent = await _sum_costs(turn)
+    reviews = await _reviews_of(turn)
+    spent = await _sum_costs(turn, {review.task_id: child for child, found in reviews.items() for review in found})
     lines = [
         "# Tasks of your plan",
         f"Round {used} of {rounds}. Finish with the answer when the work is good. Otherwise change the plan: "
@@ -137,22 +139,47 @@ async def _plan_so_far(turn: Turn) -> str:
         needs = [keys[each] for each in child.depends_on if each in keys]
         after = f", after {', '.join(needs)}" if needs else ""
         cost = f", {spent[child.task_id]}" if child.task_id in spent else ""
+        checked = _describe_checks(child, reviews.get(child.task_id, ()))
         error = f": {truncate(' '.join(child.error.split()), MAX_LABEL_CHARS)}" if child.error else ""
-        lines.append(f"- {child.plan_key} ({child.assigned_to}{after}{cost}): {state}{error}")
+        lines.append(f"- {child.plan_key} ({child.assigned_to}{after}{cost}): {state}{error}{checked}")
     earlier = turn.task.result.artifacts if turn.task.result is not None else ()
     if said := next((str(item.value) for item in earlier if item.type == ANSWER and item.value), ""):
         lines += ["", "What you said when you planned:", truncate(said, MAX_RESULT_SUMMARY_CHARS)]
     return "\n".join(lines)
 
 
-async def _sum_costs(turn: Turn) -> dict[str, str]:
-    """Return what the model calls of each task of the objective cost, in words."""
+async def _reviews_of(turn: Turn) -> dict[str, list[Task]]:
+    """Return the reviews of each task of the plan, by its id."""
+    ids = [each for child in turn.relatives.children if child.checks for each in child.children]
+    read = await turn.swarm.store.get_many([task_path(each) for each in ids]) if ids else ()
+    found: dict[str, list[Task]] = {}
+    for task in parse_readable([item for item in read if item.data is not None], parse_task_snapshot):
+        if task.is_review and task.parent_task_id is not None and task.session_hash == turn.task.session_hash:
+            found.setdefault(task.parent_task_id, []).append(task)
+    return found
+
+
+def _describe_checks(child: Task, reviews: Sequence[Task]) -> str:
+    """Return which checks a task that is done has passed, and how often its reviews sent it back first."""
+    if child.status is not TaskStatus.DONE or not child.checks:
+        return ""
+    back = sum(not _is_accepted(review) for review in reviews)
+    again = f", after reviews had sent it back {count_noun(back, 'time')}" if back else ""
+    return f"; it passed {'; '.join(truncate(str(check), MAX_LABEL_CHARS) for check in child.checks)}{again}"
+
+
+async def _sum_costs(turn: Turn, payers: Mapping[str, str]) -> dict[str, str]:
+    """Return what the model calls of each task of the objective cost, in words.
+
+    *payers* are the tasks to which the cost of others, their reviews, is added.
+    """
     totals: dict[str, Spend] = {}
     for run in await turn.swarm.store.query(queries.runs_of(turn.task.trace.chain_id)):
         usage = (run.data or {}).get("usage")
         if isinstance(usage, dict) and (run.data or {}).get("session_hash") == turn.task.session_hash:
             spend = Spend(tokens=_number(usage, "tokens"), usd=_number(usage, "usd"))
-            totals.setdefault(str((run.data or {}).get("task_id")), Spend()).add(spend)
+            task_id = str((run.data or {}).get("task_id"))
+            totals.setdefault(payers.get(task_id, task_id), Spend()).add(spend)
     return {
         task_id: f"{spend.tokens:,} tokens, {spend.usd:.4f} USD" for task_id, spend in totals.items() if spend.tokens
     }
@@ -186,7 +213,7 @@ def _place_in_plan(task: Task, root: Task, notes: str) -> str:
     if task.parent_task_id is None or root is task:
         return ""
     lines = ["## The operator's objective, of which this task is a part", root.objective]
-    return "\n".join([*lines, *(["", "## The plan", notes] if notes else [])])
+    return "\n".join([*lines, *(["", "## The plan", notes] if notes and not task.is_call else [])])
 
 
 def _compact(item: Contract) -> str:
