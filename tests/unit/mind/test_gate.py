@@ -113,14 +113,17 @@ def test_a_default_of_deny_holds_for_commands_in_each_profile(profile: Any) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("kind", "line", "told"),
     [
-        ("rm x", "the permissions ask for Bash(rm:*)"),
-        ("$(echo r)m x", "could match ask rule Bash(rm:*)"),
+        ("ask", "rm x", "the permissions ask for Bash(rm:*)"),
+        ("ask", "$(echo r)m x", "could match ask rule Bash(rm:*)"),
+        ("deny", "rm x", "the permissions deny Bash(rm:*)"),
+        ("deny", "$(echo r)m x", "could match deny rule Bash(rm:*)"),
     ],
 )
-def test_a_person_is_told_whether_a_rule_matches_or_could_match(line: str, told: str) -> None:
-    assert reason(command(line), Grant(CWD, ask=("Bash(rm:*)",))) == told
+def test_a_person_is_told_whether_a_rule_matches_or_could_match(kind: str, line: str, told: str) -> None:
+    """With ``yes`` nobody is asked: what could match a deny rule is denied."""
+    assert reason(command(line), replace(Grant(CWD, yes=kind == "deny"), **{kind: ("Bash(rm:*)",)})) == told
 
 
 def test_a_refusal_names_the_tool_as_the_model_called_it() -> None:
@@ -153,6 +156,7 @@ def test_a_deny_rule_of_the_role_or_task_binds_where_the_operator_allows() -> No
 def test_the_default_decides_on_what_may_change_something_and_reads_are_allowed() -> None:
     for default in Verdict:
         assert verdict(command("make"), default) is default
+        assert verdict(Call("plan", ""), default) is default
         assert verdict(read_call("a"), default) is ALLOW
         expected = Deny if default is DENY else Allow
         assert isinstance(decide(command("ls"), Grant(CWD, "read_only", default=default)), expected)
@@ -304,6 +308,8 @@ def test_skill_that_may_write_may_store_artifacts() -> None:
         grant = Grant(CWD, "read_only", skill=limited(*rules))
         assert (reason(stores("a/z.md"), grant) == "") == allowed, rules
         assert "not one of" in reason(tool("put"), grant)
+    edits = tool("edit_file", spec_name="Edit", outputs_only=True)
+    assert "not one of" in reason(edits, Grant(CWD, skill=limited("Read", "Write")))
 
 
 def test_code_of_a_skill_needs_its_word_for_a_read_only_task_and_no_scripts_outside() -> None:
@@ -387,7 +393,8 @@ def test_a_stricter_grant_never_lets_a_call_change_more(call: Call, grant: Grant
         assert freedom(call, stricter) <= freedom(call, grant)
 
 
-def test_rules_are_about_the_address_of_a_tool_that_has_one() -> None:
-    fetch = tool_call(Tool("fetch_page", "", {}, nothing, writes=False), {"url": "https://bad.example/a"})
-    assert verdict(fetch, deny=("fetch_page(https://bad.example/*)",)) is DENY
-    assert verdict(fetch, deny=("fetch_page(https://good.example/*)",)) is ALLOW
+@pytest.mark.parametrize("field", ["path", "pattern", "url"])
+def test_rules_are_about_the_path_pattern_or_address_of_a_tool(field: str) -> None:
+    call = tool_call(Tool("look", "", {}, nothing, writes=True), {field: "https://bad.example/a"})
+    for about, denied, allowed in (("look(https://bad.example/*)", DENY, ALLOW), ("look(x)", ALLOW, ASK)):
+        assert (verdict(call, deny=(about,)), verdict(call, ASK, allow=(about,))) == (denied, allowed)
