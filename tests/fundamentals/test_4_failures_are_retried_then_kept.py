@@ -95,7 +95,7 @@ async def test_missed_deadline_of_a_blocked_task_is_its_reason(swarm: SwarmRig) 
 
 async def test_a_missed_deadline_blocks_the_task(swarm: SwarmRig) -> None:
     task = await swarm.submit(deadline=swarm.clock.now() + timedelta(minutes=5))
-    await swarm.clock.advance(301)
+    await swarm.clock.advance(300)
     assert (await swarm.board.sweep("scout")).blocked == (task.task_id,)
     stored = await swarm.task(task.task_id)
     assert stored.status_reason is StatusReason.DEADLINE_EXCEEDED
@@ -136,6 +136,16 @@ async def test_blocked_task_continues_after_a_valid_answer(swarm: SwarmRig) -> N
     assert (await swarm.task(task.task_id)).status_reason is StatusReason.INPUT_REQUIRED
     await swarm.board.answer(task.task_id, {"path": "/a", "depth": 2})
     assert (await swarm.claim_one()).task.answers == {"path": "/a", "depth": 2}
+
+
+async def test_each_turn_asks_its_questions_under_its_own_number(swarm: SwarmRig) -> None:
+    task = await swarm.submit()
+    asks = Waiting(StatusReason.INPUT_REQUIRED, "which folder?", (Question(name="path", description="Which?"),))
+    for turn in (1, 2, 3):
+        await swarm.settle(await swarm.claim_one(), asks)
+        asked = await swarm.task(task.task_id)
+        assert (asked.turn, [question.id for question in asked.questions]) == (turn, [f"{turn}-1"])
+        await swarm.board.answer(task.task_id, {f"{turn}-1": "/a"})
 
 
 async def test_canceled_task_is_terminal(swarm: SwarmRig) -> None:

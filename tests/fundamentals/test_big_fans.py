@@ -10,10 +10,11 @@ import pytest
 
 from fireswarm.contracts.ports import Create, Merge
 from fireswarm.contracts.skills.skill import PlannedTask
-from fireswarm.contracts.swarm.outcome import Failed, Handoff
+from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import StoreUnavailable
 from fireswarm.swarm.board import HeldLease, dependents, waits
+from fireswarm.swarm.board.dependents import MAX_WRITTEN
 from tests.support.swarm import SwarmRig, done
 
 pytestmark = pytest.mark.anyio
@@ -79,6 +80,16 @@ async def test_fan_in_of_60_writes_the_parent_once(swarm: SwarmRig) -> None:
         versions.add(str((await swarm.store.get(f"agent_tasks/{parent.task_id}")).update_time))
     assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
     assert len(versions) == 2, "as created, and queued"
+
+
+@pytest.mark.parametrize(("count", "left"), [(MAX_WRITTEN, MAX_WRITTEN - 1), (MAX_WRITTEN + 1, MAX_WRITTEN + 1)])
+@pytest.mark.parametrize("outcome", [done(), Failed("no way")], ids=["done", "given up"])
+async def test_parent_of_few_tasks_is_written_at_each_end(
+    swarm: SwarmRig, count: int, left: int, outcome: Outcome
+) -> None:
+    parent, leases = await delegate(swarm, count)
+    await swarm.settle(leases[0], outcome)
+    assert (await swarm.task(parent.task_id)).waiting_on == left
 
 
 async def test_dependency_fan_in_of_60_is_counted_too(swarm: SwarmRig) -> None:

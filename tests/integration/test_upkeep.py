@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -63,14 +63,35 @@ async def test_output_folders_of_tasks_that_are_gone_are_removed_at_the_start(sw
         await until(is_removed, seconds=PATIENCE_SECONDS, what="removing it")
 
 
-async def test_idle_worker_reclaims_a_lease_that_another_program_wrote(swarm: SwarmRig) -> None:
-    lease = {"owner_agent_id": "other", "expires_at": swarm.clock.now() + timedelta(seconds=30)}
-    task = {"objective": "x", "assigned_to": "scout", "skill": "noop", "status": "in_progress", "lease": lease}
-    await swarm.store.commit([Create("agent_tasks/theirs", task)])
+async def test_idle_worker_reclaims_each_lease_that_another_program_wrote(swarm: SwarmRig) -> None:
     async with working(with_skills(swarm)) as worker:
-        await swarm.clock.advance(60 + SWEEPS_PER_RECLAIM * swarm.board.rules.lease_seconds)
-        await eventually(swarm, lambda: worker.settled == 1, "reclaiming it")
-    assert (await swarm.task("theirs")).status is TaskStatus.DONE
+        for number in (1, 2, 3):
+            lease = {"owner_agent_id": "other", "expires_at": swarm.clock.now() + timedelta(seconds=30)}
+            task = {"objective": f"part {number}", "assigned_to": "scout", "skill": "noop", "status": "in_progress"}
+            await swarm.store.commit([Create(f"agent_tasks/theirs-{number}", task | {"lease": lease})])
+            await swarm.clock.advance(60 + SWEEPS_PER_RECLAIM * swarm.board.rules.lease_seconds)
+            await eventually(swarm, lambda count=number: worker.settled == count, "reclaiming it")
+            assert (await swarm.task(f"theirs-{number}")).status is TaskStatus.DONE
+
+
+@pytest.mark.parametrize("state", ["idle", "working"])
+async def test_agent_sends_heartbeats_at_the_interval_of_its_state(swarm: SwarmRig, state: str) -> None:
+    settings, gate = swarm.core.settings.worker, Gate()
+    every = settings.heartbeat_working_seconds if state == "working" else settings.heartbeat_idle_seconds
+    async with working(with_skills(swarm, gate=gate)):
+        if state == "working":
+            await swarm.submit(skill="gate")
+            await eventually(swarm, lambda: gate.began == 1, "starting")
+        await swarm.clock.advance(settings.heartbeat_idle_seconds)  # the pause that began before
+        times: set[datetime] = set()
+        for _ in range(int(6 * every)):
+            await swarm.clock.advance(1)
+            await swarm.clock.settle()
+            beat = (await swarm.store.get("mcp_memory/status-scout-1")).data
+            assert beat["status"] == state
+            times.add(beat["created_at"])
+        assert 5 <= len(times) <= 7
+        gate.opened.set()
 
 
 async def test_lease_of_work_in_progress_always_has_half_of_its_time_left(swarm: SwarmRig) -> None:

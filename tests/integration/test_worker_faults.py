@@ -137,6 +137,23 @@ async def test_stopping_worker_lets_short_turns_finish(swarm: SwarmRig) -> None:
     assert (stored.status, stored.epoch) == (TaskStatus.DONE, 1)
 
 
+async def test_stopping_worker_claims_no_further_task(swarm: SwarmRig) -> None:
+    """One of eight places is free: the worker waits a moment for more, and is stopped meanwhile."""
+    gate = Gate()
+    worker = swarm.core.settings.worker.model_copy(update={"concurrency": 8})
+    settings = swarm.core.settings.model_copy(update={"worker": worker})
+    for number in range(7):
+        await swarm.submit(f"begun {number}", skill="gate")
+    async with working(replace(with_skills(swarm, gate=gate), settings=settings)) as stopped:
+        await eventually(swarm, lambda: gate.began == 7, "starting")
+        later = await swarm.submit("later", skill="gate")
+        stopped.stop()
+        await swarm.clock.settle()
+        gate.opened.set()
+    stored = await swarm.task(later.task_id)
+    assert (stored.status, stored.epoch, gate.ended) == (TaskStatus.QUEUED, 0, 7)
+
+
 async def test_a_hand_written_task_is_done_without_waiting_for_a_sweep(swarm: SwarmRig) -> None:
     async with working(swarm.core) as worker:
         await swarm.clock.settle()

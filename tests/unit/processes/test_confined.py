@@ -10,9 +10,11 @@ import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.process_limits import Excess
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.output import TIMED_OUT
-from fireswarm.processes.run import run_confined
+from fireswarm.processes.output import KILLED, TIMED_OUT, OutputTail
+from fireswarm.processes.run import LIMITS, CannotStart, Confined, Program, run_confined
+from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs of these tests need a POSIX shell")
 
@@ -45,6 +47,39 @@ def test_both_streams_of_a_program_are_its_output_in_order(tmp_path: Path) -> No
     assert run(tmp_path, "echo 1; echo 2 >&2; echo 3") == (0, "1\n2\n3\n")
 
 
+def test_process_of_the_group_that_has_no_parent_and_no_environment_ends_with_the_program(tmp_path: Path) -> None:
+    hides = "(env -i /bin/sh -c 'trap \"\" TERM; echo $$ > pid; exec sleep 61.7' &)"
+    assert run(tmp_path, f"{hides}; while [ ! -s pid ]; do :; done") == (0, "")
+    assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+def test_program_whose_caller_has_ended_is_killed_at_once(tmp_path: Path) -> None:
+    script = "trap 'echo goes on' TERM; echo > ready; while :; do :; done"
+    ended = run_confined(
+        ["/bin/sh", "-c", script],
+        View(tmp_path),
+        dict(os.environ),
+        PATIENCE_SECONDS,
+        confinement="none",
+        has_ended=(tmp_path / "ready").exists,
+    )
+    assert ended == (KILLED, "\nended: its caller has ended")
+
+
+def test_program_that_closed_its_output_may_clean_up_before_it_is_killed(tmp_path: Path) -> None:
+    script = "exec >&- 2>&-; trap 'echo bye > told; exit' TERM; echo > ready; sleep 61.7 & wait"
+    program = Program(["/bin/sh", "-c", script], tmp_path)
+    enough, ready = Excess("caller", "it is enough"), tmp_path / "ready"
+    started = Confined.start(program, None, LIMITS, OutputTail(100))
+    started.wait(PATIENCE_SECONDS, lambda: enough if ready.exists() else None, grace=PATIENCE_SECONDS)
+    assert (tmp_path / "told").read_text() == "bye\n"
+
+
+def test_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="cannot start /no/such/program in "):
+        run_confined(["/no/such/program", "word"], View(tmp_path), {}, 60.0, confinement="none")
+
+
 @pytest.fixture
 def confined(tmp_path: Path) -> Path:
     """A folder in which programs can be confined, or a skip with the reason."""
@@ -65,6 +100,21 @@ def test_failure_of_bubblewrap_is_not_a_result_of_the_program(confined: Path) ->
 def test_line_that_looks_like_one_of_bubblewrap_is_output_of_the_program(confined: Path) -> None:
     code, told = run_confined(["/bin/sh", "-c", "echo 'bwrap: x'; exit 1"], View(confined), {}, 60.0)
     assert (code, told) == (1, "bwrap: x\n")
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "told"),
+    [
+        ("echo 'prlimit: failed to x'", 0, "prlimit: failed to x\n"),
+        ("echo 'prlimit: failed to x'; echo y; exit 1", 1, "prlimit: failed to x\ny\n"),
+        ("printf 'prlimit: failed to x'; exit 1", 1, "prlimit: failed to x"),
+    ],
+    ids=["success", "two lines", "half a line"],
+)
+def test_output_that_begins_as_that_of_a_launcher_is_of_the_program(
+    confined: Path, script: str, code: int, told: str
+) -> None:
+    assert run_confined(["/bin/sh", "-c", script], View(confined), {}, 60.0) == (code, told)
 
 
 def test_readable_folder_may_begin_with_the_home_folder(confined: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,8 @@ from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="bash")]
 SHELL = Shell(("/bin/bash", "-c"), 3_000, {"PATH": "/usr/bin:/bin"})
-LONG_SECONDS = 60
+LONG_SECONDS = int(2 * PATIENCE_SECONDS)
+"""Nothing ends by itself while a test waits for its end."""
 
 
 def gone(pid: int) -> bool:
