@@ -56,7 +56,12 @@ ROOMS: dict[str, Room] = {
     ),
     "board": Room(
         (f"{BOARD}/claim.py", f"{BOARD}/settle.py", f"{BOARD}/sweep.py", f"{BOARD}/dependents.py"),
-        ("tests/fundamentals", "tests/unit/swarm", "tests/integration/test_provider_pauses.py"),
+        (
+            "tests/fundamentals",
+            "tests/unit/swarm",
+            "tests/integration/test_plan_rounds.py",
+            "tests/integration/test_provider_pauses.py",
+        ),
     ),
     "worker": Room(
         ("src/fireswarm/swarm/worker/loop.py", "src/fireswarm/swarm/worker/upkeep.py"),
@@ -65,6 +70,7 @@ ROOMS: dict[str, Room] = {
             "tests/integration/test_worker_faults.py",
             "tests/integration/test_upkeep.py",
             "tests/integration/test_time.py",
+            "tests/integration/test_work_by_mail.py",
         ),
     ),
     "processes": Room(("src/fireswarm/processes/run.py",), ("tests/unit/processes",)),
