@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import Counter
 from dataclasses import replace
@@ -184,6 +185,32 @@ async def test_tasks_claimed_ahead_are_returned_when_the_worker_stops(swarm: Swa
     assert all(
         task.status is TaskStatus.QUEUED and task.attempt == 0 for task in ends if task.status is not TaskStatus.DONE
     )
+
+
+@pytest.mark.parametrize(("long_turns", "held"), [(1, 2), (2, 1)])
+async def test_worker_claims_ahead_while_its_turns_take_below_a_tenth_of_a_second_on_average(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch, long_turns: int, held: int
+) -> None:
+    gate, now = Gate(), [0.0]
+
+    async def lasts(request: SkillRequest) -> SkillResult:
+        now[0] += request.context["seconds"]
+        return SkillResult(summary="done")
+
+    worker = swarm.core.settings.worker.model_copy(update={"concurrency": 1})
+    settings = swarm.core.settings.model_copy(update={"worker": worker})
+    core = replace(with_skills(swarm, gate=gate, lasts=lasts), settings=settings)
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    async with working(core) as worker:
+        for number, seconds in enumerate([0.01] * 10 + [0.4] * long_turns, 1):
+            await swarm.submit(f"turn {number}", skill="lasts", context={"seconds": seconds})
+            await eventually(swarm, lambda count=number: worker.settled == count, "working")
+        for number in range(3):
+            await swarm.submit(f"waits {number}", skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        await swarm.clock.settle()
+        assert len(worker.held) == held
+        gate.opened.set()
 
 
 @pytest.mark.parametrize("lost_answers", [1, COMMIT_ATTEMPTS])
