@@ -121,6 +121,28 @@ async def test_sweep_counts_when_the_worker_ended_between_commit_and_count(
     assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
 
 
+async def test_end_of_long_work_that_nobody_counted_is_noticed_within_minutes(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent, leases = await delegate(swarm, 20)
+    for _ in range(12):  # two hours of work
+        await swarm.clock.advance(600)
+        await swarm.board.sweep("architect")
+        for lease in leases:
+            await swarm.board.renew(lease)
+
+    async def lost(*arguments: Any) -> bool:
+        raise StoreUnavailable("the process is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dependents, "count_awaited", lost)
+        for lease in leases:
+            await swarm.settle(lease)
+    await swarm.clock.advance(301)
+    await swarm.board.sweep("architect")
+    assert (await swarm.task(parent.task_id)).status is TaskStatus.QUEUED
+
+
 async def end_somehow(swarm: SwarmRig, lease: HeldLease, rng: random.Random) -> None:
     """End a child: done, given up, given up and then retried or done by a person, or canceled."""
     match rng.randrange(6):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.contracts.ports import Snapshot, Update
@@ -24,6 +24,13 @@ from fireswarm.swarm.board.dependents import (
 )
 from fireswarm.swarm.board.rounds import check_children
 from fireswarm.swarm.board.rules import BoardContext
+
+
+WIDE_CHECK_SECONDS = 300.0
+"""Longest time between two checks of a task that waits for more than `MAX_WRITTEN` others.
+
+Their ends are counted after the commit, so a worker that is killed in between leaves the count to a sweep.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,8 @@ async def check_waiting(board: BoardContext, snapshot: Snapshot, task: Task, now
 
 async def _check_later(board: BoardContext, snapshot: Snapshot, task: Task, now: datetime) -> None:
     due = next_check(task.updated_at, now, task.deadline)
+    if task.waiting_on > MAX_WRITTEN:
+        due = min(due, now + timedelta(seconds=WIDE_CHECK_SECONDS))
     await board.store.commit([Update(snapshot.path, {"sweep_at": due}, snapshot.update_time)])
 
 
