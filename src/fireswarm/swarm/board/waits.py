@@ -25,7 +25,6 @@ from fireswarm.swarm.board.dependents import (
 from fireswarm.swarm.board.rounds import check_children
 from fireswarm.swarm.board.rules import BoardContext
 
-
 WIDE_CHECK_SECONDS = 300.0
 """Longest time between two checks of a task that waits for more than `MAX_WRITTEN` others.
 
