@@ -10,9 +10,9 @@ from fireswarm.contracts.ports import Create
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
-from fireswarm.contracts.swarm.outcome import Handoff
-from fireswarm.contracts.swarm.task import TaskResult
-from fireswarm.errors import ConfigError, PolicyRefused
+from fireswarm.contracts.swarm.outcome import Handoff, Outcome, Waiting
+from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskStatus
+from fireswarm.errors import ConfigError, PolicyRefused, WorkEdited
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.records.policy import HandoffPolicy
 from tests.support.swarm import SwarmRig, done
@@ -54,6 +54,27 @@ async def test_handoff_commits_tasks_together_with_their_envelopes(swarm: SwarmR
         swarm.core.mailbox.open_envelope_writes(child.task),
     )
     assert (await swarm.store.get(f"agent_mailbox/{child.task.task_id}")).data["status"] == "read"
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Waiting(StatusReason.INPUT_REQUIRED, "which folder?"),
+        Handoff((PlannedTask(key="look", assigned_to="scout", objective="look"),)),
+    ],
+    ids=["waits", "hands off"],
+)
+async def test_turn_whose_model_missed_a_message_may_wait_and_hand_off_but_not_end(
+    swarm: SwarmRig, outcome: Outcome
+) -> None:
+    await swarm.submit("plan", role="architect")
+    held = await swarm.claim_one(role="architect")
+    held.heard = 0
+    await swarm.board.say(held.task.task_id, "count the words, too")
+    with pytest.raises(WorkEdited, match="was told something at the end of its turn"):
+        await swarm.settle(held, done())
+    await swarm.settle(held, outcome)
+    assert (await swarm.task(held.task.task_id)).status is TaskStatus.BLOCKED
 
 
 async def test_message_sent_twice_is_stored_once(swarm: SwarmRig) -> None:

@@ -22,20 +22,23 @@ from tests.support.working import Gate, eventually, with_skills, working
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.parametrize("duty", ["sweep", "reclaim_expired"])
 @pytest.mark.parametrize("error", [RuntimeError("odd"), NotFound("none"), StoreUnavailable("away")])
-async def test_duty_that_fails_is_repeated(swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+async def test_duty_that_fails_is_repeated(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch, error: Exception, duty: str
+) -> None:
     failures = [error, error]
-    sweep = type(swarm.board).sweep
+    call = getattr(type(swarm.board), duty)
 
     async def fail_twice(*arguments: object, **named: object) -> object:
         if failures:
             raise failures.pop()
-        return await sweep(*arguments, **named)  # pyright: ignore[reportArgumentType] - passed on as they came
+        return await call(*arguments, **named)
 
-    monkeypatch.setattr(type(swarm.board), "sweep", fail_twice)
+    monkeypatch.setattr(type(swarm.board), duty, fail_twice)
     expected = 2 if isinstance(error, RuntimeError) else 0
     async with working(with_skills(swarm), faults=expected) as worker:
-        await swarm.clock.advance(200)
+        await swarm.clock.advance(60 + SWEEPS_PER_RECLAIM * swarm.board.rules.lease_seconds)
         await swarm.submit(skill="noop")
         await eventually(swarm, lambda: worker.settled == 1, "working")
         assert not failures

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from fireswarm.contracts.ports import Create, Delete
+from fireswarm.contracts.ports import Create, Delete, Merge
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.status import AgentState
@@ -16,6 +16,7 @@ from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StepUncertain
 from fireswarm.settings.swarm import WorkerSettings
 from fireswarm.storage.documents import queries
+from fireswarm.swarm.turn.outputs import output_folder
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
@@ -201,6 +202,27 @@ async def test_large_artifact_value_is_stored_in_the_blob_store(swarm: SwarmRig)
         await eventually(swarm, lambda: worker.settled == 2, "doing both")
     assert seen == [["y" * 100_000]]
     assert len(str(await swarm.raw(first.task_id))) < 5_000
+
+
+async def test_files_of_a_turn_whose_work_was_edited_are_there_in_the_next_one(swarm: SwarmRig) -> None:
+    gate, found = Gate(), []
+    core = with_skills(swarm)
+
+    async def make(request: SkillRequest) -> SkillResult:
+        task = await swarm.task(request.task_id)
+        note = output_folder(core, task) / "note"
+        found.append(note.exists())
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.touch()
+        return await gate(request)
+
+    async with working(replace(core, inline={"make": make})) as worker:
+        task = await swarm.submit("make one", skill="make")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        await swarm.store.commit([Merge(f"agent_tasks/{task.task_id}", {"objective": "make two"})])
+        gate.opened.set()
+        await eventually(swarm, lambda: worker.settled == 2, "working on both")
+    assert found == [False, True]
 
 
 async def test_twins_finish_with_the_same_artifacts(swarm: SwarmRig) -> None:

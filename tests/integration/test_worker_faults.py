@@ -7,6 +7,7 @@ import contextlib
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -15,6 +16,7 @@ from google.api_core import exceptions as google
 
 from fireswarm.contracts.ports import Create, Update
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.outcome import Released
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import StoreUnavailable
@@ -52,6 +54,26 @@ async def test_result_is_kept_until_an_unavailable_or_full_store_recovers(
     assert api.attempts > 9
     stored = await swarm.task(task.task_id)
     assert (stored.status, stored.epoch, gate.began) == (TaskStatus.DONE, 1, 1)
+
+
+async def test_turn_whose_journal_cannot_be_opened_ends_when_the_store_recovers(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the second turn: the first one may have left steps."""
+    task = await swarm.submit(skill="noop")
+    await swarm.settle(await swarm.claim_one(), Released())
+    failures, get_many = [StoreUnavailable("away")] * 5, type(swarm.store).get_many
+
+    async def get_unless_away(store: Any, paths: list[str]) -> Any:
+        if failures and any(path.startswith("agent_runs/") for path in paths):
+            raise failures.pop()
+        return await get_many(store, paths)
+
+    monkeypatch.setattr(type(swarm.store), "get_many", get_unless_away)
+    async with working(swarm.core) as worker:
+        await with_time_passing(swarm, worker, 1)
+    stored = await swarm.task(task.task_id)
+    assert (failures, stored.status_reason, stored.epoch, stored.attempt) == ([], StatusReason.RETRY_BACKOFF, 2, 0)
 
 
 @pytest.mark.parametrize("faults", [AWAY, FULL])
