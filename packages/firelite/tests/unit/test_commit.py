@@ -43,6 +43,28 @@ def update(content: dict[str, Any], *mask: str, masked: bool = False) -> Any:
     return write
 
 
+def test_write_of_transforms_alone_changes_its_document_and_one_without_an_operation_is_refused(db: Database) -> None:
+    write = Write()
+    write.transform.document = NAME
+    write.transform.field_transforms.add(field_path="count").increment.integer_value = 2
+    assert written(db, write).fields["count"].integer_value == 2
+    with pytest.raises(InvalidArgument, match="has no operation"):
+        db.group.commit_now([Write()])
+
+
+def test_precondition_without_a_condition_requires_nothing(db: Database) -> None:
+    write = update({"a": 1})
+    write.current_document.SetInParent()
+    assert content_of(written(db, write)) == {"a": 1}
+
+
+def test_write_before_the_deletion_of_its_document_has_no_time_beside_a_write_to_another_document(db: Database) -> None:
+    other = update({"a": 1})
+    other.update.name = f"{NAME}-other"
+    results = db.group.commit_now([other, update({"a": 1}), Write(delete=NAME)]).results
+    assert [result.HasField("update_time") for result in results] == [True, False, False]
+
+
 @settings(deadline=None)
 @given(DOCUMENTS, DOCUMENTS, st.lists(NAMES, unique=True, max_size=3))
 def test_update_with_a_field_mask_equals_merging_value_by_value(
