@@ -88,3 +88,13 @@ async def test_renewed_lease_is_not_swept(swarm: SwarmRig) -> None:
         assert (await swarm.board.sweep("scout")).queued == ()
     await swarm.settle(held)
     assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
+
+
+async def test_lease_of_a_task_that_was_changed_meanwhile_is_renewed(swarm: SwarmRig) -> None:
+    await swarm.submit()
+    held = await swarm.claim_one()
+    await swarm.store.commit([Update(task_path(held.task.task_id), {"priority": 9})])
+    await swarm.clock.advance(swarm.board.rules.renew_every_seconds)
+    before = held.expires_at
+    await swarm.board.renew(held)
+    assert held.expires_at > before

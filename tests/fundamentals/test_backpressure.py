@@ -99,3 +99,12 @@ async def test_claimer_takes_the_head_of_the_queue_again_when_no_more_races_are_
         await swarm.clock.advance(1)
     heads = [(await claimer.claim(1))[0].task.objective for _ in range(3)]
     assert heads == ["later 0", "later 1", "later 2"], "the oldest first"
+
+
+async def test_each_task_is_in_the_slice_of_some_of_many_idle_agents(swarm: SwarmRig) -> None:
+    tasks = {(await swarm.submit(f"task {number}")).task_id for number in range(20)}
+    seen: set[str] = set()
+    for number in range(200):
+        query = swarm.board.claimer("scout", f"agent-{number}").query_to_listen(24)
+        seen |= {snapshot.id for snapshot in await swarm.store.query(query)}
+    assert seen == tasks

@@ -69,6 +69,19 @@ async def test_no_lease_is_forgotten_when_a_claim_fails(
     await assert_held(both, held, ids, "agent-a")
 
 
+async def test_claim_in_doubt_that_another_agent_won_is_no_lease(both: SwarmRig) -> None:
+    await both.submit()
+    claimer = both.board.claimer("scout", "agent-a")
+    api = unreliable(both, *[("before", google.ServiceUnavailable("fault"))] * COMMIT_ATTEMPTS)
+    async with time_flows(both):
+        assert await claimer.claim(1) == []
+    assert claimer.in_doubt
+    api.recover()
+    [held] = await both.claim("agent-b")
+    assert await claimer.claim(1) == []
+    await both.settle(held)
+
+
 async def test_a_sibling_keeps_its_lease_whichever_commit_of_a_round_fails(both: SwarmRig) -> None:
     for failing in range(3):
         ids = [(await both.submit(f"round {failing}, task {number}")).task_id for number in range(3)]

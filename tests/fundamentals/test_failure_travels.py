@@ -138,6 +138,17 @@ async def test_unreadable_task_behind_a_child_is_named_too(swarm: SwarmRig) -> N
     assert swarm.board.aside.count == 1
 
 
+async def test_unreadable_dependent_does_not_hold_up_the_others(swarm: SwarmRig) -> None:
+    first = await swarm.submit("first", role="executor")
+    for number in range(2):
+        await swarm.submit(f"later {number}", depends_on=(first.task_id,))
+    unreadable, other = (await swarm.task(first.task_id)).dependents
+    await damage(swarm, unreadable)
+    await swarm.settle(await swarm.claim_one(role="executor"), done())
+    assert (await swarm.raw(unreadable))["status_reason"] == "dead_letter"
+    assert (await swarm.task(other)).status is TaskStatus.QUEUED
+
+
 async def test_dependents_that_name_no_document_do_not_stop_a_task_from_being_set_aside(swarm: SwarmRig) -> None:
     parent, children = await plan(swarm)
     stored = {"dependents": [7, "a/b", "..", "__x__", "", None, parent.task_id], "max_attempts": "many"}
