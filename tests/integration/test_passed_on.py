@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from tests.integration.test_inputs import Expert, part, turn
@@ -69,6 +70,19 @@ async def test_answer_after_a_revision_is_the_later_one(swarm: SwarmRig, tmp_pat
     await turn(swarm, tmp_path, Expert(again), "architect")
     await turn(swarm, tmp_path, Expert("a is better"), "scout")
     assert (await turn(swarm, tmp_path, NOBODY, "architect")).summary == "a is better"
+
+
+@pytest.mark.parametrize("result", [{"summary": "x" * 50_000}, None], ids=["long", "none"])
+async def test_task_that_a_person_ended_loses_nothing(
+    swarm: SwarmRig, tmp_path: Path, result: dict[str, Any] | None
+) -> None:
+    await start(swarm, tmp_path, part("a"))
+    path = next(f"agent_tasks/{task.task_id}" for task in await swarm.board.list() if task.plan_key == "a")
+    await swarm.store.commit([Merge(path, {"status": "done", **({"result": result} if result else {})})])
+    await swarm.board.settle_edited(await swarm.store.get(path))
+    root = await turn(swarm, tmp_path, Expert("my own answer"), "architect")
+    assert root.status is TaskStatus.DONE, root.error
+    assert root.summary == "my own answer" if result is None else root.summary.startswith("xxx")
 
 
 async def test_planner_hears_what_the_operator_says(swarm: SwarmRig, tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from fireswarm.contracts.skills.skill import SkillResult, SkillState
-from fireswarm.contracts.swarm.task import Task, TaskStatus
+from typing import Any
+
+from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.skills.skill import SkillResult
+from fireswarm.contracts.swarm.task import TaskResult, TaskStatus
 from fireswarm.runs.steps import step_id
 from fireswarm.swarm.board.rounds import base_key
 from fireswarm.swarm.turn.engines.role_result import planned_children
@@ -28,8 +31,12 @@ def answer_of_plan(turn: Turn, phase: int, hearing: Hearing) -> SkillResult | No
     if not chosen:
         return None
     last = max(chosen, key=lambda child: (len(child.plan_key), child.plan_key))  # the last one that was sent back
+    if last.result is None:  # a person ended it
+        return None
     turn.journal.note("answer_passed_on", task=last.task_id, key=last.plan_key)
-    return _result_of(last)
+    fields: dict[str, Any] = {name: getattr(last.result, name) for name in TaskResult.model_fields}
+    fields["summary"] = truncate(last.result.summary, MAX_RESULT_SUMMARY_CHARS)
+    return SkillResult(**fields)
 
 
 def _has_own_part(turn: Turn) -> bool:
@@ -40,17 +47,3 @@ def _has_own_part(turn: Turn) -> bool:
 def _has_asked(turn: Turn, phase: int) -> bool:
     known = turn.journal.known
     return any(step.startswith(f"{phase}/") for step in (*known.finished, *known.in_doubt, *known.skipped))
-
-
-def _result_of(child: Task) -> SkillResult | None:
-    if (result := child.result) is None:
-        return None
-    return SkillResult(
-        state=SkillState.COMPLETED,
-        summary=result.summary,
-        artifacts=result.artifacts,
-        signals=result.signals,
-        insights=result.insights,
-        confidence=result.confidence,
-        next_recommended_actions=result.next_recommended_actions,
-    )
