@@ -119,8 +119,8 @@ async def _run(check: RunCheck, task: BenchTask, left: Leavings, runtime: Runtim
         environment = {"PATH": path, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
         limits = ProcessLimits()
         shell = Shell.of(runtime.shell_linux, runtime.shell_windows, MAX_TOLD_BYTES, environment, limits)
-        contained = runtime.confinement == "container"
-        view = None if runtime.confinement == "none" else View(copy, True, runtime.readable, container=contained)
+        confinement = runtime.confinement
+        view = None if confinement == "none" else View(copy, True, runtime.readable, confinement=confinement)
         ran = await shell.run(check.command, copy, COMMAND_SECONDS, view)
     told = f"{ran.stdout}\n{ran.stderr}".strip()
     if ran.timed_out:

@@ -113,7 +113,7 @@ def _check_commands(settings: AgentSettings) -> None:
     """Raise SandboxRefused if commands cannot be confined on this machine."""
     if settings.runtime.confinement != "none":
         with tempfile.TemporaryDirectory() as folder:
-            View(Path(folder), container=settings.runtime.confinement == "container").check()
+            View(Path(folder), confinement=settings.runtime.confinement).check()
 
 
 def _close(model: Any) -> None:

@@ -19,6 +19,7 @@ from fireswarm.errors import SandboxRefused
 from fireswarm.pipelines.files import FILE
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.running.in_child import load_entry
+from tests.support.confinement import hide_landlock, run_programs_of
 
 FOLDER = packaged_path("skills") / "code-validate"
 
@@ -108,6 +109,8 @@ def test_generated_tests_without_confinement_run_only_if_the_operator_says_so(
         (programs / "bwrap").write_text("#!/bin/sh\nexit 1\n")
         (programs / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
+    run_programs_of(programs, monkeypatch)
+    hide_landlock(monkeypatch)
     works = "def test_it() -> None:\n    assert 1 + 1 == 2\n"
     with pytest.raises(SandboxRefused, match="the generated tests were not run: bubblewrap"):
         validate(tmp_path, tests__test_x=works)

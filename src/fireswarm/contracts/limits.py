@@ -5,6 +5,8 @@ Limits of a single module stay in that module.
 
 from __future__ import annotations
 
+from typing import Literal
+
 MAX_OBJECTIVE_CHARS = 8_000
 """Maximum length of ``objective`` of a task or of a request to a skill."""
 
@@ -31,6 +33,9 @@ SHORT_ID_CHARS = 8
 
 SNIFF_BYTES = 8_192
 """Number of leading bytes in which a NUL byte marks a file as binary."""
+
+Confinement = Literal["auto", "bubblewrap", "landlock", "container", "none"]
+"""How foreign code is confined: ``auto`` takes bubblewrap if it works, otherwise Landlock."""
 
 
 def truncate(text: str, limit: int = MAX_RESULT_SUMMARY_CHARS) -> str:

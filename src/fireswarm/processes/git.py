@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import GitFailed
+from fireswarm.processes.confinement.programs import find_program
 
 TIMEOUT_SECONDS = 60.0
 
@@ -159,7 +160,7 @@ def _call(
 ) -> bytes:
     try:
         done = subprocess.run(
-            ["git", "--no-pager", *arguments],
+            [_program(), "--no-pager", *arguments],
             cwd=folder,
             env=dict(variables),
             input=b"" if stdin is None else stdin,
@@ -177,6 +178,12 @@ def _call(
         said = (done.stderr.strip() or done.stdout.strip()).decode("utf-8", "replace")
         raise GitFailed(f"git {arguments[0]}: {truncate(said, MAX_DETAIL_CHARS)}")
     return done.stdout
+
+
+def _program() -> str:
+    if (program := find_program("git")) is None:
+        raise GitFailed("git is not installed in a folder of the system")
+    return program
 
 
 def _environment() -> dict[str, str]:
@@ -209,9 +216,9 @@ def _as_variables(values: Mapping[str, str]) -> dict[str, str]:
 @cache
 def _trusted_folders(*places: str) -> tuple[str, ...]:
     """Return the folders of other users in which the user lets git work, by the configuration in *places*."""
-    command = ["git", "config", "--global", "-z", "--get-all", "safe.directory"]
+    command = [_program(), "config", "--global", "-z", "--get-all", "safe.directory"]
     try:
         listed = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=False, cwd="/").stdout
-    except (OSError, subprocess.TimeoutExpired):
+    except (GitFailed, OSError, subprocess.TimeoutExpired):
         return ()
     return tuple(os.fsdecode(path) for path in listed.split(b"\0") if path)

@@ -47,10 +47,13 @@ PAUSE_SECONDS = 0.0005
 LAST_OUTPUT_SECONDS = 0.5
 """Maximum time to wait for output after the end, if an unknown process holds the pipe open."""
 
+LAUNCHER_SECONDS = 2.0
+"""Maximum time for a launcher to kill all descendants of the command."""
+
 LAST_READS = 64
 """Maximum number of reads after the end, if such a process keeps writing; a pipe holds less."""
 
-NOT_STARTED = ("bwrap: ", "prlimit: failed to ", "setpriv: failed to ")
+NOT_STARTED = ("bwrap: ", "landlock: ", "prlimit: failed to ", "setpriv: failed to ")
 """Prefixes of the only line of output of a launcher that could not start the command."""
 
 Check = Callable[[], Excess | None]
@@ -146,7 +149,8 @@ class Confined:
         with ExitStack() as held:
             group = held.enter_context(closing(new_control_group(program.own.mark, limits)))
             launch = Launch([], environment) if view is None else held.enter_context(view.confine(environment))
-            words = [*launch.prefix, *(limits.prefix if view is not None else ()), *program.words]
+            limiting = limits.prefix if view is not None else ()
+            words = [*launch.prefix, *limiting, *map(launch.word, program.words)]
             try:
                 _check_program(words[0], program.folder, launch.environment)
                 process = subprocess.Popen(
@@ -217,6 +221,7 @@ class Confined:
         with self._lock:
             if self._killed:
                 return
+            self._ask_launcher_to_end(grace)
             descendants = tree(self.process.pid)
             if grace and self._is_running():
                 _signal_group(self.process.pid, signal.SIGTERM)
@@ -237,11 +242,22 @@ class Confined:
             running.discard(self._program.own)
             self._killed = True
 
+    def _ask_launcher_to_end(self, grace: float) -> None:
+        """Let a launcher that follows all descendants kill them: none of them escapes by leaving its parent."""
+        if not self.launch.end_signal or not self._is_running():
+            return
+        if grace:
+            _signal_group(self.process.pid, signal.SIGTERM)
+            self._threads[0].join(grace)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, self.launch.end_signal)
+        self._threads[0].join(LAUNCHER_SECONDS)
+
     def start_failure(self, ended: Ended, told: str) -> str:
         """Return why the program itself was not started, judged by the end and the output of its launchers, or ""."""
         if ended.excess is not None or ended.code <= 0 or not self.launch.prefix:
             return ""
-        if self._never_began or (told.startswith(NOT_STARTED[1:]) and told.count("\n") == 1):
+        if self._never_began or (told.startswith(NOT_STARTED[2:]) and told.count("\n") == 1):
             first = next((start for start in NOT_STARTED if told.startswith(start)), "")
             return told.removeprefix(first).strip() or f"exit code {ended.code}"
         return ""
@@ -326,7 +342,7 @@ def run_confined(
     environment: Mapping[str, str],
     seconds: float,
     *,
-    confinement: str = "bubblewrap",
+    confinement: str = "auto",
     has_ended: Callable[[], bool] = lambda: False,
 ) -> tuple[int, str]:
     """Run *command* in the view's workspace and return its exit code and its output, stdout and stderr together.
@@ -337,13 +353,13 @@ def run_confined(
     """
     if _elsewhere:
         return _elsewhere[0](command, view, environment, seconds)
-    seen = None if confinement == "none" else replace(view, container=confinement == "container")
+    seen = None if confinement == "none" else replace(view, confinement=confinement)
     output = OutputTail(MAX_OUTPUT_BYTES)
     started = Confined.start(Program(command, view.workspace, environment), seen, LIMITS, output)
     ended = started.wait(seconds, lambda: Excess("caller", "its caller has ended") if has_ended() else None)
     told = output.text()
     if reason := started.start_failure(ended, told):
-        raise SandboxRefused(f"bubblewrap could not start {command[0]}: {reason}")
+        raise SandboxRefused(f"{command[0]} could not be started confined: {reason}")
     if ended.timed_out:
         return ended.code, f"{told}\nkilled after {seconds:g} s"
     return ended.code, f"{told}\nended: {ended.reason}" if ended.reason else told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from fireswarm.processes.confinement.landlock.names import CALLERS_PATH
 from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.output import CANNOT_START, KILLED, OutputTail
@@ -37,6 +37,9 @@ class Ran:
 
     folder: str = ""
     """The current folder at its end, if the shell reported it, as Unix shells do."""
+
+    set_aside: tuple[str, ...] = ()
+    """Lines on names of the workspace that it made although only a person makes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +94,19 @@ class Shell:
                 interrupted(_with_folder(Ran(KILLED, out.text(), err.text())))
             raise
         reason = "" if ended.timed_out else ended.reason
-        return _with_folder(Ran(ended.code, out.text(), err.text(), ended.timed_out, reason))
+        aside = tuple(started.launch.set_aside)
+        return _with_folder(Ran(ended.code, out.text(), err.text(), ended.timed_out, reason, set_aside=aside))
 
     def program(self, command: str, cwd: Path) -> Program:
         """Return the program that runs *command* in *cwd*.
 
         A login shell sets another PATH; the caller's PATH, such as of an activated environment, precedes it.
         """
-        path = (os.environ if self.environment is None else self.environment).get("PATH", "")
-        if path and sys.platform != "win32":
-            command = f'export PATH={shlex.quote(path)}:"$PATH"\n{command}'
-        return Program((*self.argv, command), cwd, self.environment)
+        environment = dict(os.environ if self.environment is None else self.environment)
+        if environment.get("PATH") and sys.platform != "win32":
+            environment[CALLERS_PATH] = environment["PATH"]
+            command = f'export PATH="${CALLERS_PATH}:$PATH"; unset {CALLERS_PATH}\n{command}'
+        return Program((*self.argv, command), cwd, environment)
 
 
 def _with_folder(ran: Ran) -> Ran:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from fireswarm.contracts.base import SettingsSection
+from fireswarm.contracts.limits import Confinement
 from fireswarm.contracts.model_choice import Effort, Fallback, ModelChoice
 from fireswarm.contracts.skills.permissions import Rules
 from fireswarm.errors import ConfigError
@@ -161,10 +162,10 @@ class RuntimeSettings(SettingsSection):
         default="permissive",
         description="permissions of commands: unrestricted, read-only, or read-only plus the skill's own scripts",
     )
-    confinement: Literal["bubblewrap", "container", "none"] = Field(
-        default="bubblewrap",
-        description="bubblewrap: commands see only the workspace and programs; container: a "
-        "container is the boundary; none: they see the whole machine",
+    confinement: Confinement = Field(
+        default="auto",
+        description="auto: bubblewrap if it works, otherwise Landlock (either can be named); with these, commands see "
+        "only the workspace and programs; container: a container is the boundary; none: they see the whole machine",
     )
     network: bool = Field(default=False, description="allow network access to confined commands that may write")
     readable: tuple[Path, ...] = Field(

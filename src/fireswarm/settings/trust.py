@@ -23,7 +23,7 @@ from fireswarm.settings.providers import DEFAULTS, is_paid_by_account
 
 GUARDED: dict[str, object] = {
     "model.script": None,
-    "runtime.confinement": "bubblewrap",
+    "runtime.confinement": "auto",
     "runtime.network": False,
     "runtime.readable": [],
     "runtime.pass_environment": [],
@@ -32,12 +32,16 @@ GUARDED: dict[str, object] = {
     "permissions.default": "auto",
     "permissions.allow": [],
     "skills.outside_scripts": "block",
-    "backbone.confinement": "bubblewrap",
+    "backbone.confinement": "auto",
     "backbone.auto_merge_enabled": False,
 }
 """Keys for which an untrusted file may give only the default."""
 
-STRICTER = {"permissions.default": ("ask", "deny")}
+STRICTER = {
+    "permissions.default": ("ask", "deny"),
+    "runtime.confinement": ("bubblewrap",),
+    "backbone.confinement": ("bubblewrap",),
+}
 """Further values that loosen nothing."""
 
 USUAL_KEYS = {name: provider.usual_key for name, provider in DEFAULTS.items() if provider.usual_key}

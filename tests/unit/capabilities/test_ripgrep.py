@@ -19,6 +19,7 @@ from fireswarm.capabilities.workspace import reading, ripgrep
 from fireswarm.capabilities.workspace.reading import reading_tools
 from fireswarm.capabilities.workspace.ripgrep import find_candidates, relax_pattern
 from fireswarm.errors import InvalidInput
+from tests.support.confinement import run_programs_of
 
 pytestmark = pytest.mark.anyio
 needs_ripgrep = pytest.mark.skipif(shutil.which("rg") is None, reason="ripgrep is not installed")
@@ -145,6 +146,7 @@ async def test_ripgrep_that_hangs_or_fails_is_done_without(
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "a.txt").write_text("foo\n")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    run_programs_of(tmp_path / "bin", monkeypatch)
     monkeypatch.setattr(ripgrep, "MAX_LISTED_BYTES", 1_000_000)
     assert find_candidates("foo", tmp_path / "work", (), 1_000, 0.5) is None
     if "sleep" not in hangs:

@@ -18,7 +18,8 @@ from fireswarm.capabilities.code_run import CodeRun, SandboxLimits
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.errors import InvalidInput, SandboxRefused
-from fireswarm.processes.confinement.seccomp import call_filter
+from fireswarm.processes.confinement.seccomp import CallRules, call_filter
+from tests.support.confinement import hide_landlock, run_programs_of
 from tests.support.fleet import until
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -335,6 +336,7 @@ while not os.path.exists("alive"):
 
 async def test_code_is_refused_if_bubblewrap_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
+    hide_landlock(monkeypatch)
     with pytest.raises(SandboxRefused, match="bubblewrap is not installed.*apt-get install bubblewrap"):
         await CodeRun("shell", "touch ran", tmp_path, SandboxLimits()).run()
     assert names(tmp_path) == []
@@ -349,13 +351,15 @@ async def test_code_is_refused_if_the_kernel_forbids_namespaces(
     folder = tmp_path / "folder"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    run_programs_of(tmp_path, monkeypatch)
+    hide_landlock(monkeypatch)
     with pytest.raises(SandboxRefused, match="cannot confine commands on this machine: bwrap: No permissions"):
         await CodeRun("shell", "touch ran", folder, SandboxLimits()).run()
     assert names(folder) == []
 
 
 def test_unsupported_machine_has_no_seccomp_filter() -> None:
-    assert call_filter("mips", strict=True) is None
+    assert call_filter("mips", CallRules(strict=True)) is None
     for machine in ("x86_64", "aarch64"):
-        found = call_filter(machine, strict=True)
+        found = call_filter(machine, CallRules(strict=True))
         assert found is not None and len(found) % 8 == 0

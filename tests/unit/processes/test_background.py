@@ -85,7 +85,7 @@ async def first_output(command: BackgroundCommand) -> str:
 CONFINEMENTS: dict[str, Callable[[Path], View | None]] = {
     "bubblewrap": lambda folder: View(folder, writable=True),
     "read-only": lambda folder: View(folder),
-    "container": lambda folder: View(folder, writable=True, container=True),
+    "container": lambda folder: View(folder, writable=True, confinement="container"),
     "none": lambda folder: None,
 }
 
@@ -128,7 +128,7 @@ async def test_process_that_hides_from_the_search_does_not_hold_up_the_end(works
         with anyio.fail_after(PATIENCE_SECONDS):
             await anyio.to_thread.run_sync(command.stop)
         assert command.end == "was stopped"
-        if view is not None and not view.container:
+        if view is not None and view.confinement != "container":
             assert naps() == []
     finally:
         for pid in naps():
@@ -238,7 +238,7 @@ from fireswarm.processes.startup import OWN_MODULE
 
 async def main() -> None:
     folder, kind, line = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-    views = {"none": None, "container": View(folder, True, container=True), "bubblewrap": View(folder, True)}
+    views = {"none": None, "container": View(folder, True, confinement="container"), "bubblewrap": View(folder, True)}
     command = await BackgroundCommand.start(
         Shell(("/bin/bash", "-c"), 16_000, {"PATH": "/usr/bin:/bin"}), line, folder, 60, views[kind]
     )

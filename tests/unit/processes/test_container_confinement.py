@@ -15,6 +15,7 @@ from fireswarm.processes.confinement.container import NOBODY, SETPRIV
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import run_confined
 from fireswarm.processes.shell import Shell
+from tests.support.confinement import hide_landlock
 
 pytestmark = [
     pytest.mark.anyio,
@@ -38,7 +39,7 @@ async def main():
         hide_environment()
     await run_in_child(os.getpid)  # its process stays, with the environment of its start
     shell = Shell(("/bin/sh", "-c"), 16_000, dict(os.environ))
-    ran = await shell.run(LOOK, Path(sys.argv[3]), 30, View(Path(sys.argv[3]), writable=True, container=True))
+    ran = await shell.run(LOOK, Path(sys.argv[3]), 30, View(Path(sys.argv[3]), writable=True, confinement="container"))
     print(json.dumps([ran.exit_code, ran.stdout, ran.stderr]))
 
 
@@ -78,7 +79,7 @@ def test_worker_that_does_not_hide_is_readable(folder: Path) -> None:
 async def test_command_has_no_rights(folder: Path) -> None:
     shell = Shell(("/bin/sh", "-c"), 16_000, {"PATH": "/usr/bin:/bin", "API_TOKEN": SECRET})
     line = "id -u; id -G; grep -E '^(NoNewPrivs|CapEff|CapPrm|CapInh)' /proc/self/status; env"
-    ran = await shell.run(line, folder, 30, View(folder, writable=True, container=True))
+    ran = await shell.run(line, folder, 30, View(folder, writable=True, confinement="container"))
     told = ran.stdout.splitlines()
     assert told[0] == str(NOBODY if os.geteuid() == 0 else os.geteuid())
     assert {line.split()[1].strip("0") for line in told if line.startswith("Cap")} == {""}
@@ -88,6 +89,7 @@ async def test_command_has_no_rights(folder: Path) -> None:
 
 async def test_read_only_command_still_needs_a_mount(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder))
+    hide_landlock(monkeypatch)
     with pytest.raises(SandboxRefused, match="bubblewrap is not installed"), View(folder).confine({}):
         pass
 
@@ -104,4 +106,4 @@ def test_generated_tests_run_with_the_same_limits(folder: Path) -> None:
 async def test_missing_setpriv_refuses_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fireswarm.processes.confinement.container.SETPRIV", str(folder / "none"))
     with pytest.raises(SandboxRefused, match="container` needs Linux"):
-        await Shell(("/bin/sh", "-c")).run("true", folder, 30, View(folder, writable=True, container=True))
+        await Shell(("/bin/sh", "-c")).run("true", folder, 30, View(folder, writable=True, confinement="container"))

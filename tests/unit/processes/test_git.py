@@ -324,8 +324,9 @@ def test_missing_git_is_named(repository: Path, monkeypatch: pytest.MonkeyPatch)
 def test_git_is_started_in_one_module() -> None:
     root = Path(fireswarm.__file__).parents[2]
     files = [path for folder in ("src", "skills", "roles") for path in (root / folder).rglob("*.py")]
-    starting = [path.relative_to(root).as_posix() for path in files if re.search(r'\[\s*"git"', path.read_text())]
-    assert starting == ["src/fireswarm/processes/git.py"]
+    pattern = re.compile(r'find_program\("git"\)|\[\s*"git"')
+    starting = [path.relative_to(root).as_posix() for path in files if pattern.search(path.read_text())]
+    assert sorted(starting) == ["src/fireswarm/cli/swarm/doctor.py", "src/fireswarm/processes/git.py"]
 
 
 def content_of(folder: Path) -> dict[str, bytes]:

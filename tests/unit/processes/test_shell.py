@@ -50,7 +50,7 @@ async def test_programs_on_the_callers_path_come_before_those_of_a_login_shell(t
     (tools / "python3").write_text("#!/bin/sh\necho mine\n")
     (tools / "python3").chmod(0o755)
     shell = Shell(("/bin/bash", "-lc"), 3_000, {"PATH": f"{tools}:/usr/bin:/bin", "HOME": str(tmp_path)})
-    view = View(tmp_path, True, (), network=False, container=False) if confined else None
+    view = View(tmp_path, True) if confined else None
     ran = await shell.run("python3; ls / > /dev/null && echo found", tmp_path, 10, view)
     assert (ran.stdout, ran.stderr, ran.folder) == ("mine\nfound\n", "", str(tmp_path))
 

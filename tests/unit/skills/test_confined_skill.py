@@ -16,9 +16,11 @@ import pytest
 
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
+from fireswarm.processes.confinement import ladder
 from fireswarm.processes.confinement.machine_view import MachineView
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.running.execute import CodeRules, run_skill
+from tests.support.confinement import hide_landlock, run_programs_of
 from tests.support.patience import PATIENCE_SECONDS
 from tests.unit.skills.test_running import request
 
@@ -314,6 +316,7 @@ async def test_skill_runs_a_program_confined_on_its_files(work: Path) -> None:
 
 async def test_machine_without_bubblewrap_refuses_the_skill(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(work))
+    hide_landlock(monkeypatch)
     with pytest.raises(SandboxRefused, match="skill 'attack' cannot be confined: bubblewrap is not installed"):
         await attack(work, code('told.append("ran")'))
 
@@ -324,6 +327,8 @@ async def test_kernel_without_namespaces_refuses_the_skill(work: Path, monkeypat
     (broken / "bwrap").write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     (broken / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{broken}:{os.environ['PATH']}")
+    run_programs_of(broken, monkeypatch)
+    hide_landlock(monkeypatch)
     with pytest.raises(SandboxRefused, match="No permissions to create new namespace"):
         await attack(work, code('told.append("ran")'))
 
@@ -335,6 +340,8 @@ async def test_process_that_is_killed_at_its_start_is_no_missing_confinement(
     (work / "bin" / "bwrap").write_text("#!/bin/sh\nkill -9 $$\n")
     (work / "bin" / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{work / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setattr(ladder, "reason_against", lambda _program, _owner: "")
+    run_programs_of(work / "bin", monkeypatch)
     with pytest.raises(SkillFailed, match="ended unexpectedly: out of memory, killed, or crashed"):
         await attack(work, code('told.append("ran")'))
 

@@ -14,6 +14,7 @@ from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.skills.running.execute import CodeRules, run_skill
+from tests.support.confinement import hide_landlock
 from tests.unit.skills.test_confined_skill import ATTACKS, HEAD, NAP, SHARED, TAIL, code, skill_with, state, work
 from tests.unit.skills.test_running import request
 
@@ -134,6 +135,7 @@ async def test_skill_that_exceeds_its_memory_is_ended(work: Path, monkeypatch: p
 
 async def test_machine_without_bubblewrap_refuses_the_skill(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(work))
+    hide_landlock(monkeypatch)
     with pytest.raises(SandboxRefused, match=r"the code of skill 'attack' cannot be confined.*confinement: none"):
         await run(work, code("pass"), path=str(work / "target"))
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.errors import InvalidInput
+from fireswarm.processes.confinement.landlock.names import OWN_FOLDER, is_protected
 from fireswarm.redaction import shows, spell
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-OWN_FOLDER = ".fireswarm"
 MAX_TEMPORARY_CHARS = 100
 MAX_PATH_CHARS = 4_096
 """Linux takes no longer paths."""
@@ -27,9 +27,13 @@ MAX_PATH_CHARS = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A folder. Paths are relative to it, or absolute within it; links lead to places within it only."""
+    """A folder. Paths are relative to it, or absolute within it; links lead to places within it only.
+
+    With ``protects``, what `names` lists is not written: it belongs to the people who work in the folder.
+    """
 
     root: Path
+    protects: bool = False
 
     def locate(self, named: str, *, new: bool = False, writes: bool = False) -> Path:
         """Return the path that *named* leads to, links resolved. Raises InvalidInput outside, or if it does not exist.
@@ -52,13 +56,20 @@ class Workspace:
             raise InvalidInput(f"{named} is outside the workspace {self.root}")
         if path.relative_to(self.root).parts[:1] == (OWN_FOLDER,):
             raise InvalidInput(f"{named} belongs to fireswarm: its files are not a part of the workspace")
-        if writes and ".git" in path.relative_to(self.root).parts:
-            raise InvalidInput(f"{named} belongs to git: use its commands")
+        if writes:
+            self._check_write(named, path.relative_to(self.root).parts)
         if not exists and not new:
             raise InvalidInput(f"{named} does not exist")
         if not exists and writes and not shows(text):
             raise InvalidInput(f"{spell(text)}: the name of a new file has no control characters")
         return path
+
+    def _check_write(self, named: str, parts: tuple[str, ...]) -> None:
+        """Raise InvalidInput for a file of git, and for one that only a person changes."""
+        if ".git" in parts:
+            raise InvalidInput(f"{named} belongs to git: use its commands")
+        if self.protects and is_protected(parts):
+            raise InvalidInput(f"{named} is read by programs outside of the confinement: only a person changes it")
 
     def name_of(self, path: Path) -> str:
         """Return the path relative to the workspace."""
@@ -152,9 +163,9 @@ def place_of(
     if inputs is not None and (name := inputs.name_of(text)) is not None:
         return Workspace(inputs.root), name
     if outputs is None:
-        return Workspace(workspace), text
+        return Workspace(workspace, protects=True), text
     for variable in (f"${OUTPUT_VARIABLE}", f"${{{OUTPUT_VARIABLE}}}"):
         if text == variable or text.startswith(f"{variable}/"):
             return Workspace(outputs), f"{outputs}{text[len(variable) :]}"
     inside = text == str(outputs) or text.startswith(f"{outputs}/")
-    return Workspace(outputs if inside else workspace), text
+    return (Workspace(outputs), text) if inside else (Workspace(workspace, protects=workspace != outputs), text)

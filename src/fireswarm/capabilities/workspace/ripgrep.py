@@ -12,7 +12,8 @@ import subprocess
 import threading
 from collections.abc import Collection
 from pathlib import Path
-from shutil import which
+
+from fireswarm.processes.confinement.programs import find_program
 
 PROGRAM = "rg"
 MAX_LISTED_BYTES = 50_000_000
@@ -35,11 +36,9 @@ def find_candidates(
     Folders whose names match a glob of *skipped* and larger files are left out, links are not followed. Returns None if
     ripgrep is not there, if it cannot tell, or if it took longer than *seconds*: then every file has to be read.
     """
-    program, relaxed = which(PROGRAM), relax_pattern(pattern)
-    if program is None or relaxed is None or not Path(program).is_absolute():
+    program, relaxed = find_program(PROGRAM), relax_pattern(pattern)
+    if program is None or relaxed is None:
         return None
-    if Path(program).resolve().is_relative_to(folder):
-        return None  # a program of the workspace is not run
     options = ["--no-config", "--files-with-matches", "--null", "--no-messages", "--text", "--encoding", "none"]
     options += ["--no-ignore", "--hidden", "--no-follow", "--max-filesize", str(max_file_bytes), "--color", "never"]
     options += [word for name in sorted(skipped) for word in ("--glob", f"!{name}/")]

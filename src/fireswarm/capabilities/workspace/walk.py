@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fireswarm.capabilities.workspace.place import OWN_FOLDER
+from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
 from fireswarm.settings.run_folders import CHATS_FOLDER, IGNORE_FILE, IGNORED, RUN_ID, RUN_ID_GLOB, SPEND_FILE
 from fireswarm.skills.file_walk import walk_folders
 

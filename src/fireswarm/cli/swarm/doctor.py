@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError, MissingApiKey
 from fireswarm.llm.budget import Meter
+from fireswarm.processes.confinement.programs import find_program
 from fireswarm.runs.model_adapters import describe_access
 from fireswarm.settings import Settings
 from fireswarm.settings.agent import ModelSettings
@@ -279,6 +279,6 @@ def _extras() -> list[Finding]:
         for module, extra in EXTRAS.items()
         if find_spec(module) is None and module != "gcsfs"
     ]
-    if shutil.which("git") is None:
+    if find_program("git") is None:
         findings.append(Finding("git", None, "git is not installed: the scout reports without file history"))
     return findings

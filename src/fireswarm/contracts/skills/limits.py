@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from fireswarm.contracts.base import SettingsSection
+from fireswarm.contracts.limits import Confinement
 
 MAX_STEPS = 50
 MAX_FIX_ITERATIONS = 3
@@ -30,9 +29,10 @@ class BackboneSettings(SettingsSection):
     max_changed_files: int = Field(
         default=MAX_CHANGED_FILES, ge=1, le=MAX_CHANGED_FILES, description="maximum number of files a run may change"
     )
-    confinement: Literal["bubblewrap", "container", "none"] = Field(
-        default="bubblewrap",
-        description="bubblewrap: generated tests see only their project and programs; container: a "
-        "container is the boundary; none: they see the whole machine",
+    confinement: Confinement = Field(
+        default="auto",
+        description="auto: bubblewrap if it works, otherwise Landlock (either can be named); with these, generated "
+        "tests see only their project and programs; container: a container is the boundary; none: they see the "
+        "whole machine",
     )
     default_timeout_seconds: float = Field(default=300.0, gt=0, description="time limit for running generated tests")

@@ -75,7 +75,7 @@ class CommandPlace:
             return None
         readable = self.runtime.readable if skill is None else (*self.runtime.readable, skill.folder)
         # Only a read-only mount can keep a task from writing.
-        contained = writes and self.runtime.confinement == "container"
+        contained = self.runtime.confinement == "container"
         network = writes and self.runtime.network
         given = self.assignment.inputs
         return View(
@@ -83,7 +83,8 @@ class CommandPlace:
             writes,
             readable,
             network=network,
-            container=contained,
+            confinement="auto" if contained and not writes else self.runtime.confinement,
             outputs=self.assignment.outputs,
             inputs=given.folder if given is not None and given.folder.is_dir() else None,
+            protects=self.assignment.cwd != self.assignment.outputs,
         )

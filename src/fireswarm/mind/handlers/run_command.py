@@ -96,7 +96,8 @@ async def _run_to_end(run: ToolRun, step: Step, line: str, seconds: float, view:
     status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
     errors = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
     errors = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else errors
-    errors = "\n".join(filter(None, (errors, run.place.describe_return(ran.folder or ""))))
+    notes = (run.place.describe_return(ran.folder or ""), *(f"[{line}]" for line in ran.set_aside))
+    errors = "\n".join(filter(None, (errors, *notes)))
     return CallResult(
         text=clean(ran.stdout),
         errors=clean(errors),

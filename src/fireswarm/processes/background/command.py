@@ -44,7 +44,8 @@ class BackgroundCommand:
             await anyio.to_thread.run_sync(view.check)
         output, program = RecentOutput(shell.max_output_bytes), shell.program(command, cwd)
         with ExitStack() as guard:
-            if view is None or view.container:  # bubblewrap itself ends its command together with this process
+            # The other ways of confinement end a command together with this process.
+            if view is None or view.confinement == "container":
                 words = (*OWN_MODULE, GUARD, program.own.mark)
                 guard.callback(Confined.start(Program(words, Path.cwd()), None, LIMITS).kill)
             process = Confined.start(program, view, shell.limits, output)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from platform import machine
-from shutil import which
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.seccomp import call_filter
+from fireswarm.processes.confinement.mounts import system_mounts
+from fireswarm.processes.confinement.programs import find_program
+from fireswarm.processes.confinement.seccomp import CallRules, call_filter
 
 MAX_REPORT_BYTES = 65_536
 NAMESPACES = (
@@ -21,22 +24,40 @@ NAMESPACES = (
 )
 NO_NETWORK = ("--unshare-net",)
 
+USER = 1000
+"""User and group id that the command sees as its own."""
+
+TRIAL_SECONDS = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """The start of a confined command: the arguments before it, and the environment and descriptors of the process.
 
-    ``report`` is the file in which bubblewrap records the start and the end of the command.
+    ``report`` is the file in which the launcher writes ``proof`` if it has started the command. ``places`` are the
+    real places of paths that the words of the command name. At ``end_signal``, the launcher kills all descendants.
+    ``set_aside`` are new names of its workspace, for people, that were given another name at its end.
     """
 
     prefix: list[str]
     environment: dict[str, str]
     pass_fds: tuple[int, ...] = ()
     report: int | None = None
+    proof: bytes = b'"exit-code"'
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
+    end_signal: int = 0
+    set_aside: list[str] = field(default_factory=list[str])
 
     def has_failed(self) -> bool:
-        """Return True if bubblewrap ended without starting the command."""
-        return self.report is not None and b'"exit-code"' not in os.pread(self.report, MAX_REPORT_BYTES, 0)
+        """Return True if the launcher ended without starting the command."""
+        return self.report is not None and self.proof not in os.pread(self.report, MAX_REPORT_BYTES, 0)
+
+    def word(self, word: str) -> str:
+        """Return a word of the command, or a variable, with the real place of a path that it names."""
+        for path, place in self.places.items():
+            if word == path or word.startswith(f"{path}/"):
+                return place + word.removeprefix(path)
+        return word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +98,7 @@ def isolate(isolation: Isolation, environment: dict[str, str]) -> Generator[Laun
 
 def find_bubblewrap(*, strict: bool = False, local_sockets: bool = True) -> tuple[str, bytes]:
     """Return the path of bubblewrap and the filter of system calls. Raises SandboxRefused if there is none."""
-    program, calls = which("bwrap"), call_filter(machine(), strict=strict, local_sockets=local_sockets)
+    program, calls = find_program("bwrap"), call_filter(machine(), CallRules(strict, local_sockets))
     if sys.platform != "linux" or calls is None:
         raise SandboxRefused(f"code cannot be confined on {sys.platform} {machine()}")
     if program is None:
@@ -104,3 +125,38 @@ def memory_file(content: bytes) -> Generator[int]:
         yield number
     finally:
         os.close(number)
+
+
+def user_rights(owner: tuple[int, int] | None) -> list[str]:
+    """Return the arguments for user and privileges. Root needs no user namespace to act as another user."""
+    if owner is not None:
+        return ["--hostname", "sandbox", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    return ["--hostname", "sandbox", "--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER)]
+
+
+def start_as(owner: tuple[int, int] | None, folder: Path) -> list[str]:
+    """Return the prefix that gives up the last privileges of root, enters *folder*, and starts the command."""
+    if owner is None:
+        return []
+    words = ["/usr/bin/setpriv", f"--reuid={owner[0]}", f"--regid={owner[1]}", "--clear-groups", "--inh-caps=-all"]
+    return [*words, "/usr/bin/env", f"--chdir={folder}"]
+
+
+@cache
+def reason_against(program: str, owner: tuple[int, int] | None) -> str:
+    """Test *program* once, and return the reason why commands cannot be confined here, or "".
+
+    The test runs in another session: otherwise Ctrl+C at that moment would end it, and all later commands would be
+    refused.
+    """
+    arguments = [*NAMESPACES, *user_rights(owner), *NO_NETWORK, "--proc", "/proc", *system_mounts()]
+    command = [program, *arguments, "--", *start_as(owner, Path("/")), "/bin/true"]
+    try:
+        tried = subprocess.run(
+            command, capture_output=True, timeout=TRIAL_SECONDS, check=False, env={}, start_new_session=True
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return (
+        tried.stderr.decode("utf-8", "replace").strip() or f"exit code {tried.returncode}" if tried.returncode else ""
+    )

@@ -13,11 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fireswarm.processes.confinement.bubblewrap import Isolation, Launch, isolate
-from fireswarm.processes.confinement.mounts import hidden_kernel_files, shared_python
-from fireswarm.processes.confinement.view import OWN_FOLDER, is_workspace, read_only_environment
+from fireswarm.processes.confinement.ladder import choose_rung
+from fireswarm.processes.confinement.landlock import launch as landlock
+from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
+from fireswarm.processes.confinement.mounts import PRIVATE_FOLDERS, hidden_kernel_files, shared_python
+from fireswarm.processes.confinement.protected import changeable, everything_but, kept_mounts
+from fireswarm.processes.confinement.view import READ_ALL, is_workspace, read_only_environment
 
 _SOCKET_FOLDERS = ("/run", "/var/run")
 """Folders with sockets of other programs; empty for the code."""
+
+_NOT_READ = (Path("/dev"), Path("/proc"), *map(Path, _SOCKET_FOLDERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +38,37 @@ class MachineView:
     folders: tuple[Path, ...]
     workspaces: tuple[Path, ...] = ()
     network: bool = False
+    confinement: str = "auto"
 
     def confine(self, environment: Mapping[str, str]) -> AbstractContextManager[Launch]:
-        """Yield the start of a command with this view. Raises SandboxRefused without bubblewrap.
-
-        If the kernel forbids it, the command does not start, and bubblewrap writes the reason to standard error.
-        """
+        """Yield the start of a command with this view. Raises SandboxRefused if this machine cannot confine it."""
         home = str(self.folders[0].resolve())
         passed = dict(environment) if self.network else read_only_environment(environment)
         passed |= {"HOME": home, "TMPDIR": home}
         if libraries := shared_python():
             passed["LD_LIBRARY_PATH"] = os.pathsep.join(str(path.parent) for path in libraries)
+        if choose_rung(self.confinement) == "landlock":
+            return landlock.confine(self._rules(), passed)
         isolation = Isolation(
             rights=_rights(), mounts=self._mounts(), folder=Path.cwd(), network=self.network, local_sockets=False
         )
         return isolate(isolation, passed)
+
+    def _rules(self) -> landlock.Rules:
+        """Return the rules of Landlock for the view."""
+        workspaces = [folder.resolve() for folder in self.workspaces if is_workspace(folder.resolve())]
+        writable = [folder.resolve() for folder in self.folders]
+        for workspace in workspaces:
+            writable += changeable(workspace)
+        return landlock.Rules(
+            folder=Path.cwd(),
+            readable=everything_but(Path("/"), [*PRIVATE_FOLDERS, *_NOT_READ]),
+            writable=writable,
+            workspace=workspaces[0] if workspaces else None,
+            listed=[Path("/")],
+            network=self.network,
+            capabilities=READ_ALL if os.geteuid() == 0 else 0,
+        )
 
     def _mounts(self) -> list[str]:
         """Return the arguments for all mounts. Later ones cover earlier ones."""
@@ -61,6 +83,7 @@ class MachineView:
             str(folder.resolve()) for folder in self.workspaces if is_workspace(folder.resolve())
         ):
             mounts += ["--bind", place, place]
+            mounts += kept_mounts(Path(place))
             if Path(place, OWN_FOLDER).is_dir() and not Path(place, OWN_FOLDER).is_symlink():
                 mounts += ["--ro-bind", f"{place}/{OWN_FOLDER}", f"{place}/{OWN_FOLDER}"]
         for place in dict.fromkeys(str(folder.resolve()) for folder in self.folders):

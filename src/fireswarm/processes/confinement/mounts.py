@@ -18,9 +18,11 @@ _BASE = re.compile(r"(?m)^home[ \t]*=[ \t]*(/[^\n]*)$")
 _SYSTEM = ("/usr/bin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/share/zoneinfo")
 _OUTER = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _SINGLE = ("/etc/ld.so.cache", "/etc/alternatives")
-_PRIVATE_FOLDERS = ("/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/CA/private")
+PRIVATE_FOLDERS = (Path("/etc/ssl/private"), Path("/etc/pki/tls/private"), Path("/etc/pki/CA/private"))
+"""Folders of keys within folders that are readable."""
+
 _HIDDEN_FOLDERS = (
-    *_PRIVATE_FOLDERS,
+    *map(str, PRIVATE_FOLDERS),
     "/proc/sys",
     "/proc/acpi",
     "/proc/asound",
@@ -50,6 +52,12 @@ def system_mounts(*more: str) -> list[str]:
         elif Path(path).is_dir():
             mounts += ["--ro-bind", path, path]
     return mounts
+
+
+def system_places(*more: str) -> list[str]:
+    """Return the readable paths: programs, libraries, the interpreter, and *more* places."""
+    outer = [path for path in _OUTER if Path(path).is_dir() and not Path(path).is_symlink()]
+    return list(dict.fromkeys([*_system_paths(), *outer, *(place for place in more if Path(place).exists())]))
 
 
 def _within(path: str | Path, folders: Iterable[str]) -> bool:

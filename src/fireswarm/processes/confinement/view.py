@@ -10,57 +10,65 @@ of ``/proc`` that a container engine hides are not visible.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.given_files import INPUT_VARIABLE
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.bubblewrap import (
-    NAMESPACES,
-    NO_NETWORK,
+    USER,
     Isolation,
     Launch,
-    find_bubblewrap,
     folders,
     isolate,
+    start_as,
+    user_rights,
 )
 from fireswarm.processes.confinement.container import container_environment, start_without_rights
-from fireswarm.processes.confinement.mounts import hidden_kernel_files, python_environment, system_mounts
+from fireswarm.processes.confinement.ladder import choose_rung
+from fireswarm.processes.confinement.landlock import launch as landlock
+from fireswarm.processes.confinement.landlock.names import CALLERS_PATH, OWN_FOLDER
+from fireswarm.processes.confinement.mounts import (
+    PRIVATE_FOLDERS,
+    hidden_kernel_files,
+    python_environment,
+    system_mounts,
+    system_places,
+)
+from fireswarm.processes.confinement.protected import LateNames, changeable, everything_but, kept_mounts
 from fireswarm.processes.descendants import MARK
 
 HOME = "/home/agent"
 SANDBOX = Path("/sandbox")
 """Path of the workspace in a strict view."""
 
-USER = 1000
-"""User and group id that the command sees as its own."""
-
-OWN_FOLDER = ".fireswarm"
-"""Folder of a swarm with its store and runs, which commands cannot see or change."""
+READ_ALL = 1 << 2
+"""CAP_DAC_READ_SEARCH: the privilege to read the files of all users, within what Landlock allows."""
 
 TEMPORARY_BYTES = 1_000_000_000
 """Size of ``/tmp`` and of the home folder, which are in memory."""
 
 STRICT_TEMPORARY_BYTES = 64_000_000
-TRIAL_SECONDS = 60.0
 
 PASSED_ON = frozenset(
-    {"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK, OUTPUT_VARIABLE, INPUT_VARIABLE}
+    {"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK, CALLERS_PATH, OUTPUT_VARIABLE, INPUT_VARIABLE}
 )
 """Environment variables that a read-only command gets, in addition to those of the locale (``LC_``)."""
 
 _CONFIGURED = (
     *("/etc/ssl", "/etc/ca-certificates", "/etc/pki", "/etc/localtime", "/etc/mime.types", "/etc/ld.so.conf"),
-    *("/etc/ld.so.conf.d", "/etc/os-release", "/etc/protocols", "/etc/services"),
+    *("/etc/ld.so.conf.d", "/etc/os-release", "/etc/protocols", "/etc/services", "/etc/gitconfig"),
+    *("/etc/bash.bashrc", "/etc/profile", "/etc/profile.d", "/etc/inputrc", "/etc/login.defs", "/etc/shells"),
     *("/opt", "/usr/include", "/usr/local", "/usr/sbin", "/usr/share"),
 )
 _NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
+_ACCOUNTS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts")
+"""Files that a command reads where it has none of its own."""
+
 _NOT_A_WORKSPACE = ("/proc", "/sys", "/dev", "/usr", "/etc", "/bin", "/lib", "/lib64", "/sbin")
 _PROGRAM_FOLDERS = ("bin", "sbin")
 
@@ -70,8 +78,9 @@ class View:
     """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read.
 
     They may begin with ``~``, the home folder of this process. ``outputs`` is always writable, ``inputs``
-    never. In a ``container`` that
-    is itself the boundary, the command is not restricted to the view, but has no privileges and finds no secrets.
+    never. ``confinement`` is the operator's setting: in a ``container`` that is itself the boundary, the command is not
+    restricted to the view, but has no privileges and finds no secrets. Without ``protects``, the workspace is a folder
+    of ours in which nothing is protected.
 
     A ``strict`` view is for code that needs nothing from the machine. It shows the workspace as `SANDBOX`, has no
     network, no settings of the machine, no home, less space in ``/tmp`` and no shared memory. ``files`` are added at
@@ -82,9 +91,10 @@ class View:
     writable: bool = False
     readable: tuple[Path, ...] = ()
     network: bool = False
-    container: bool = False
+    confinement: str = "auto"
     outputs: Path | None = None
     inputs: Path | None = None
+    protects: bool = True
     strict: bool = False
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], hash=False)
 
@@ -98,10 +108,10 @@ class View:
 
         The first call runs a program as a test.
         """
-        if self.container:
+        if self.confinement == "container":
             start_without_rights()
         else:
-            _check_bubblewrap(self)
+            self._check_owner()
 
     @contextmanager
     def confine(self, environment: Mapping[str, str]) -> Generator[Launch]:
@@ -109,36 +119,42 @@ class View:
 
         Raises SandboxRefused.
         """
-        if self.container:
+        if self.confinement == "container":
             yield Launch(start_without_rights(), container_environment(read_only_environment(environment)))
             return
-        owner = _check_bubblewrap(self)
-        isolation = Isolation(
-            rights=_rights(owner),
-            mounts=_mounts(self, environment.get("PATH", "")),
-            folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
-            files=self.files if self.strict else {**_user_database(owner), **self.files},
-            network=self.network and not self.strict,
-            start_as=_start_as(owner, self.place),
-            strict=self.strict,
-        )
-        with isolate(isolation, _environment(self, environment)) as launch:
-            yield launch
+        owner, passed = self._check_owner(), environment_for(self, environment)
+        if choose_rung(self.confinement, owner) == "landlock":
+            rules = _rules(self, owner, environment.get("PATH", ""))
+            confined = landlock.confine(rules, passed)
+        else:
+            isolation = Isolation(
+                rights=user_rights(owner),
+                mounts=_mounts(self, environment.get("PATH", "")),
+                folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
+                files=self.files if self.strict else {**_user_database(owner), **self.files},
+                network=self.network and not self.strict,
+                start_as=start_as(owner, self.place),
+                strict=self.strict,
+            )
+            confined = isolate(isolation, passed)
+        late = LateNames([self.workspace.resolve()] if self.writable and self.protects and not self.strict else [])
+        with confined as launch:
+            try:
+                yield launch
+            finally:
+                launch.set_aside.extend(late.set_aside())
 
+    def _check_owner(self) -> tuple[int, int] | None:
+        """Return the user and group of the command (None: those of this process).
 
-def _check_bubblewrap(view: View) -> tuple[int, int] | None:
-    """Return the user and group of the command (None: those of this process).
-
-    Raises SandboxRefused if the view cannot be enforced.
-    """
-    program, _ = find_bubblewrap(strict=view.strict)
-    workspace = view.workspace.resolve()
-    if not is_workspace(workspace):
-        raise SandboxRefused(f"a command cannot be confined to {workspace}: work in another folder")
-    owner = _owner(workspace)
-    if reason := _reason_against(program, owner):
-        raise SandboxRefused(f"bubblewrap cannot confine commands on this machine: {reason}")
-    return owner
+        Raises SandboxRefused if the view cannot be enforced.
+        """
+        workspace = self.workspace.resolve()
+        if not is_workspace(workspace):
+            raise SandboxRefused(f"a command cannot be confined to {workspace}: work in another folder")
+        owner = _owner(workspace)
+        choose_rung(self.confinement, owner)
+        return owner
 
 
 def is_workspace(folder: Path) -> bool:
@@ -146,7 +162,7 @@ def is_workspace(folder: Path) -> bool:
     return folder != Path("/") and not any(folder.is_relative_to(place) for place in _NOT_A_WORKSPACE)
 
 
-def _environment(view: View, given: Mapping[str, str]) -> dict[str, str]:
+def environment_for(view: View, given: Mapping[str, str]) -> dict[str, str]:
     """Return the command's environment; a read-only command gets no variables that may contain a secret."""
     if view.strict:
         return dict(given)
@@ -170,6 +186,16 @@ def _owner(workspace: Path) -> tuple[int, int] | None:
     return (status.st_uid, status.st_gid) if status.st_uid else None
 
 
+def _is_reachable(folder: Path, owner: tuple[int, int]) -> bool:
+    """Return True if a user and group may pass through all folders above *folder*."""
+    for above in folder.parents:
+        known = above.stat()
+        passes = 0o100 if known.st_uid == owner[0] else 0o010 if known.st_gid == owner[1] else 0o001
+        if not known.st_mode & passes:
+            return False
+    return True
+
+
 def _user_database(owner: tuple[int, int] | None) -> dict[str, bytes]:
     """Return the user database for the command."""
     user, group = owner or (USER, USER)
@@ -177,21 +203,6 @@ def _user_database(owner: tuple[int, int] | None) -> dict[str, bytes]:
         "/etc/passwd": f"root:x:0:0::/root:/bin/sh\nagent:x:{user}:{group}::{HOME}:/bin/bash\n".encode(),
         "/etc/group": f"root:x:0:\nagent:x:{group}:\n".encode(),
     }
-
-
-def _rights(owner: tuple[int, int] | None) -> list[str]:
-    """Return the arguments for user and privileges. Root needs no user namespace to act as another user."""
-    if owner is not None:
-        return ["--hostname", "sandbox", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    return ["--hostname", "sandbox", "--unshare-user", "--disable-userns", "--uid", str(USER), "--gid", str(USER)]
-
-
-def _start_as(owner: tuple[int, int] | None, folder: Path) -> list[str]:
-    """Return the prefix that gives up the last privileges of root, enters *folder*, and starts the command."""
-    if owner is None:
-        return []
-    words = ["/usr/bin/setpriv", f"--reuid={owner[0]}", f"--regid={owner[1]}", "--clear-groups", "--inh-caps=-all"]
-    return [*words, "/usr/bin/env", f"--chdir={folder}"]
 
 
 def _mounts(view: View, path: str) -> list[str]:
@@ -202,7 +213,9 @@ def _mounts(view: View, path: str) -> list[str]:
     arguments = ["--proc", "/proc", "--dev", "/dev", *empty, "/tmp", *(() if view.strict else (*empty, HOME))]
     arguments += system_mounts(*(() if view.strict else _readable(view, workspace, path)))
     arguments += [*folders(place), "--bind" if view.writable else "--ro-bind", str(workspace), str(place)]
-    own = workspace / OWN_FOLDER
+    own, protects = workspace / OWN_FOLDER, view.protects and not view.strict
+    if protects and view.writable:
+        arguments += kept_mounts(workspace)
     if not view.strict and own.is_dir() and not own.is_symlink():
         arguments += ["--perms", "0755", "--size", "4096", "--tmpfs", str(own)]
         arguments += [*_task_mounts(view), "--remount-ro", str(own)]
@@ -237,21 +250,29 @@ def _readable(view: View, workspace: Path, path: str) -> list[str]:
     return [place for place in dict.fromkeys(places) if Path(place).exists()]
 
 
-@cache
-def _reason_against(program: str, owner: tuple[int, int] | None) -> str:
-    """Test *program* once, and return the reason why commands cannot be confined here, or "".
-
-    The test runs in another session: otherwise Ctrl+C at that moment would end it, and all later commands would be
-    refused.
-    """
-    arguments = [*NAMESPACES, *_rights(owner), *NO_NETWORK, "--proc", "/proc", *system_mounts()]
-    command = [program, *arguments, "--", *_start_as(owner, Path("/")), "/bin/true"]
-    try:
-        tried = subprocess.run(
-            command, capture_output=True, timeout=TRIAL_SECONDS, check=False, env={}, start_new_session=True
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    return (
-        tried.stderr.decode("utf-8", "replace").strip() or f"exit code {tried.returncode}" if tried.returncode else ""
+def _rules(view: View, owner: tuple[int, int] | None, path: str) -> landlock.Rules:
+    """Return the rules of Landlock for the view. What is readable includes what is writable."""
+    workspace = view.workspace.resolve()
+    more = () if view.strict else (*_ACCOUNTS, *_readable(view, workspace, path))
+    readable = [part for place in system_places(*more) for part in everything_but(Path(place), PRIVATE_FOLDERS)]
+    writable, own = [], workspace / OWN_FOLDER
+    if view.strict or not view.protects:
+        (writable if view.writable else readable).append(workspace)
+    else:
+        readable += everything_but(workspace, [own])
+        if view.writable:
+            writable += changeable(workspace)
+    return landlock.Rules(
+        folder=workspace,
+        readable=[*readable, *([view.inputs] if view.inputs else [])],
+        writable=[*writable, *([view.outputs] if view.outputs else [])],
+        listed=[] if own.is_dir() else [workspace],
+        workspace=workspace if (view.writable or own.is_dir()) and view.protects and not view.strict else None,
+        watches_reading=own.is_dir(),
+        capabilities=READ_ALL if owner is not None and not _is_reachable(workspace, owner) else 0,
+        network=view.network and not view.strict,
+        strict=view.strict,
+        owner=owner,
+        files=view.files,
+        places={str(SANDBOX): workspace} if view.strict else {},
     )

@@ -17,13 +17,14 @@ from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
+from fireswarm.processes.confinement.ladder import CONFINING
 from fireswarm.redaction import without_credentials
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.in_child import MODEL_KEYS, run_entry
 from fireswarm.skills.running.skill_process import ConfinedProcess, Reach
 
-READ_ONLY_ERROR = f"[Errno {errno.EROFS}]"
+READ_ONLY_ERRORS = (f"[Errno {errno.EROFS}]", f"PermissionError: [Errno {errno.EACCES}]")
 READ_ONLY_HINT = (
     "\nThe code of a skill can write to its workdir and to the folder of the task's `path` only, and there only if "
     'its metadata does not say writes: "false".'
@@ -37,7 +38,7 @@ class CodeRules:
     ``workdirs`` is the folder of all workdirs: a confined process that is reused for later tasks may write to it.
     """
 
-    confinement: str = "bubblewrap"
+    confinement: str = "auto"
     pass_environment: tuple[str, ...] = ()
     workdirs: Path | None = None
 
@@ -86,7 +87,7 @@ async def run_skill(
         raise SkillFailed(f"skill {skill.name!r} {error}") from error
     ok, content = text
     if not ok:
-        hint = READ_ONLY_HINT if READ_ONLY_ERROR in content and not read_only else ""
+        hint = READ_ONLY_HINT if any(each in content for each in READ_ONLY_ERRORS) and not read_only else ""
         raise SkillFailed(f"skill {skill.name!r} {content}{hint}")
     try:
         return SkillResult.model_validate_json(content)
@@ -108,8 +109,9 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
     """Return what the skill's code can write to and use; None if it is not confined."""
     workdir = request.workdir.resolve()
     if request.constraints.get("read_only") and rules.confinement != "none":
-        return Reach(workdir)
-    if rules.confinement != "bubblewrap" or not is_foreign(skill):
+        confined = rules.confinement if rules.confinement in CONFINING else "auto"
+        return Reach(workdir, confinement=confined)
+    if rules.confinement not in CONFINING or not is_foreign(skill):
         return None
     kept = rules.workdirs is not None and workdir.is_relative_to(rules.workdirs.resolve())
     return Reach(
@@ -118,6 +120,7 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
         network=True,
         environment=without_credentials(os.environ, MODEL_KEYS, rules.pass_environment),
         kept_for=str(skill.folder) if kept else "",
+        confinement=rules.confinement,
     )
 
 

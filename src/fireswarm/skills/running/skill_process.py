@@ -10,7 +10,7 @@ import json
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -22,6 +22,7 @@ from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.confinement.machine_view import MachineView
+from fireswarm.processes.confinement.protected import LateNames
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.descendants import tree
 from fireswarm.processes.messages import read_message, write_message
@@ -75,6 +76,7 @@ class Reach:
     network: bool = False
     environment: Mapping[str, str] | None = field(default=None, compare=False)
     kept_for: str = ""
+    confinement: str = "auto"
 
 
 class ConfinedProcess:
@@ -85,6 +87,7 @@ class ConfinedProcess:
 
     def __init__(self, reach: Reach) -> None:
         self.idle_since = 0.0
+        self._confinement = reach.confinement
         workdir = reach.workdir.resolve()
         self._has_answered = False
         self._ended = threading.Event()
@@ -94,7 +97,8 @@ class ConfinedProcess:
             home = tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True)
             folders = (Path(stack.enter_context(home)).resolve(), workdir)
             program = Program((sys.executable, "-u", "-c", _program()), workdir, reach.environment)
-            view = MachineView(folders, reach.workspaces, reach.network)
+            self._late = LateNames([folder.resolve() for folder in reach.workspaces])
+            view = MachineView(folders, reach.workspaces, reach.network, reach.confinement)
             self._confined = Confined.start(program, view, LIMITS)
             self._home = stack.pop_all()
         self._process = self._confined.process
@@ -120,6 +124,7 @@ class ConfinedProcess:
         finally:
             answered.set()
             watch.join()
+            self._late.set_aside()
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
@@ -143,7 +148,7 @@ class ConfinedProcess:
                 if "answer" in message:
                     return _answer(message["answer"])
                 if "run" in message:
-                    write_message(requests, json.dumps(_run(message["run"], self._ended.is_set)).encode())
+                    write_message(requests, json.dumps(self._run(message["run"])).encode())
         except (EOFError, OSError) as error:
             if self._exceeded:
                 raise SkillFailed(f"was killed: {self._exceeded}") from error
@@ -156,6 +161,37 @@ class ConfinedProcess:
             raise SandboxRefused(truncate(told, MAX_DETAIL_CHARS)) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise SkillFailed(f"sent an invalid message from its process: {error}") from error
+
+    def _run(self, asked: Any) -> dict[str, Any]:
+        """Run a program for the skill, in a new folder with the sent files, until the program or the call has ended."""
+        try:
+            program = WantedProgram.model_validate(asked)
+        except ValidationError as error:
+            return {"refused": explain_validation(error)}
+        with tempfile.TemporaryDirectory(prefix="fireswarm-program-", ignore_cleanup_errors=True) as folder:
+            workspace = Path(folder).resolve() / "workspace"
+            try:
+                workspace.mkdir()
+                for path, content in program.files.items():
+                    (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+                    (workspace / path).write_bytes(content)
+                command = [word.replace(program.workspace, str(workspace)) for word in program.command]
+                environment = {
+                    name: value.replace(program.workspace, str(workspace))
+                    for name, value in program.environment.items()
+                }
+                view = View(workspace, program.writable, program.readable, protects=False)
+                code, output = run_confined(
+                    command,
+                    view,
+                    environment,
+                    program.seconds,
+                    confinement=self._confinement,
+                    has_ended=self._ended.is_set,
+                )
+            except (SandboxRefused, OSError, ValueError) as error:
+                return {"refused": str(error)}
+            return {"code": code, "output": output.replace(str(workspace), program.workspace)}
 
 
 def _program() -> str:
@@ -170,27 +206,3 @@ def _answer(answer: Any) -> tuple[bool, str] | None:
             return ok, text
         case _:
             raise ValueError("expected true or false, and a string")
-
-
-def _run(asked: Any, has_ended: Callable[[], bool]) -> dict[str, Any]:
-    """Run a program for the skill, in a new folder with the sent files, until the program or the call has ended."""
-    try:
-        program = WantedProgram.model_validate(asked)
-    except ValidationError as error:
-        return {"refused": explain_validation(error)}
-    with tempfile.TemporaryDirectory(prefix="fireswarm-program-", ignore_cleanup_errors=True) as folder:
-        workspace = Path(folder).resolve() / "workspace"
-        try:
-            workspace.mkdir()
-            for path, content in program.files.items():
-                (workspace / path).parent.mkdir(parents=True, exist_ok=True)
-                (workspace / path).write_bytes(content)
-            command = [word.replace(program.workspace, str(workspace)) for word in program.command]
-            environment = {
-                name: value.replace(program.workspace, str(workspace)) for name, value in program.environment.items()
-            }
-            view = View(workspace, program.writable, program.readable)
-            code, output = run_confined(command, view, environment, program.seconds, has_ended=has_ended)
-        except (SandboxRefused, OSError, ValueError) as error:
-            return {"refused": str(error)}
-        return {"code": code, "output": output.replace(str(workspace), program.workspace)}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.ladder import CONFINING
 from fireswarm.processes.confinement.view import View
 from fireswarm.settings import Settings
 from fireswarm.skills.packs.catalog import Catalog
@@ -22,7 +23,7 @@ def refusal(confinement: str) -> str:
     if confinement == "none":
         return ""
     try:
-        View(Path(tempfile.gettempdir()), container=confinement == "container").check()
+        View(Path(tempfile.gettempdir()), confinement=confinement).check()
     except SandboxRefused as error:
         return str(error)
     return ""
@@ -30,7 +31,7 @@ def refusal(confinement: str) -> str:
 
 def confined_skills(settings: Settings, cards: Iterable[RoleCard], catalog: Catalog) -> list[str]:
     """Return the names of the roles' skills whose code runs only confined: they block where that is impossible."""
-    if settings.runtime.confinement != "bubblewrap":
+    if settings.runtime.confinement not in CONFINING:
         return []
     named = {name for card in cards for name in card.skills}
     return sorted(name for name in named if (skill := catalog.skills.get(name)) and skill.entry and is_foreign(skill))

@@ -1,0 +1,1 @@
+"""Confinement with Landlock: no program to install, and no user namespaces."""

@@ -1,0 +1,43 @@
+"""Names in a workspace that its commands, skills and file tools may read, but not change.
+
+These files start programs outside of the confinement, or speak for the user: settings, hooks of git and of editors,
+skills. A person changes them.
+"""
+
+from __future__ import annotations
+
+CALLERS_PATH = "FIRESWARM_PATH"
+"""Variable that holds the caller's PATH until a login shell has set its own."""
+
+OWN_FOLDER = ".fireswarm"
+"""Folder of a swarm with its store and runs, which commands and skills neither see nor change."""
+
+GIT = ".git"
+
+PROTECTED = frozenset(
+    {
+        *("agent.yaml", "swarm.yaml", "roles", "skills", "capabilities", "mailbox", "schemas"),
+        *(".agents", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json"),
+        *(".vscode", ".idea", ".devcontainer", ".envrc", ".husky", ".gitmodules"),
+        *(".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig"),
+        *(".ssh", ".gnupg", ".config", ".pam_environment", ".ripgreprc"),
+    }
+)
+"""Names at the top of a workspace. The names of shells and accounts matter where the workspace is a home folder."""
+
+GIT_PROTECTED = frozenset(
+    {"config", "config.worktree", "hooks", "info", "modules", "worktrees", "commondir", "gitdir", "description"}
+)
+"""Names in ``.git``: with them, git runs programs or uses another repository. ``git add`` and ``git commit`` change
+none of them.
+"""
+
+
+def is_protected(parts: tuple[str, ...]) -> bool:
+    """Return True if the path with these *parts* below a workspace belongs to what only a person changes."""
+    if not parts:
+        return False
+    first = parts[0].casefold()  # some file systems do not tell the two cases apart
+    if first == GIT:
+        return len(parts) == 1 or parts[1].casefold() in GIT_PROTECTED
+    return first in PROTECTED or first == OWN_FOLDER

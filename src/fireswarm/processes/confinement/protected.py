@@ -1,0 +1,103 @@
+"""Places in a workspace that its commands, skills and file tools may read, but not change."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fireswarm.processes.confinement.landlock.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
+
+
+def protected_places(workspace: Path) -> list[Path]:
+    """Return what exists in *workspace* of the protected names, without links."""
+    found: list[Path] = []
+    for folder, names in ((workspace, PROTECTED), (workspace / GIT, GIT_PROTECTED)):
+        try:
+            with os.scandir(folder) as entries:
+                listed = [Path(entry.path) for entry in entries if not entry.is_symlink()]
+        except OSError:
+            continue
+        found += [path for path in listed if path.name.casefold() in names or (path.name == GIT and path.is_file())]
+    return sorted(found)
+
+
+def kept_mounts(workspace: Path) -> list[str]:
+    """Return the arguments of bubblewrap that keep the protected places of a writable workspace as they are."""
+    git = workspace / GIT
+    # What is mounted cannot get another name.
+    mounts = ["--bind", str(git), str(git)] if git.is_dir() and not git.is_symlink() else []
+    return [*mounts, *(word for kept in protected_places(workspace) for word in ("--ro-bind", str(kept), str(kept)))]
+
+
+@dataclass(slots=True)
+class LateNames:
+    """Protected names that appear in ``workspaces`` while code works there: at its end, they get another name.
+
+    bubblewrap cannot forbid to make them.
+    """
+
+    workspaces: Sequence[Path]
+    _known: frozenset[Path] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._known = frozenset(self._found())
+
+    def set_aside(self) -> list[str]:
+        """Give what has appeared another name; returns one line for each."""
+        lines: list[str] = []
+        for path in self._found():
+            if path in self._known:
+                continue
+            with contextlib.suppress(OSError):
+                other = _free_name(path)
+                path.rename(other)
+                lines.append(f"{path.name} is now {other.name}: only a person makes {path.name} here")
+        return lines
+
+    def _found(self) -> Iterator[Path]:
+        for workspace in self.workspaces:
+            for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
+                with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                    yield from sorted(Path(entry.path) for entry in entries if entry.name.casefold() in names)
+
+
+def _free_name(path: Path) -> Path:
+    """Return a name beside *path* that is free."""
+    number = 1
+    while os.path.lexists(other := path.with_name(f"{path.name}.set-aside-{number}")):
+        number += 1
+    return other
+
+
+def changeable(workspace: Path) -> list[Path]:
+    """Return the fewest places in *workspace* that hold everything in it that code may change, except new names."""
+    protected = [workspace / OWN_FOLDER, *protected_places(workspace)]
+    with os.scandir(workspace) as entries:
+        names = sorted(entry.path for entry in entries if not entry.is_symlink())
+    return [place for name in names for place in everything_but(Path(name), protected)]
+
+
+def everything_but(folder: Path, hidden: Iterable[Path]) -> list[Path]:
+    """Return the fewest places in *folder* that together hold everything in it but *hidden*, without links."""
+    inside = [str(place) for place in hidden if place.is_relative_to(folder) and os.path.lexists(place)]
+    found: list[Path] = []
+    _collect(str(folder), inside, found)
+    return found
+
+
+def _collect(folder: str, hidden: list[str], found: list[Path]) -> None:
+    if folder in hidden:
+        return
+    if not any(place.startswith(f"{folder.rstrip('/')}/") for place in hidden):
+        found.append(Path(folder))
+        return
+    try:
+        with os.scandir(folder) as entries:
+            below = [entry.path for entry in entries if not entry.is_symlink()]
+    except OSError:  # this process may not list it, nor may the command
+        return
+    for place in sorted(below):
+        _collect(place, hidden, found)
