@@ -7,17 +7,20 @@ import sys
 import time
 from pathlib import Path
 
+import anyio
 import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.bubblewrap import reason_against
 from fireswarm.processes.confinement.landlock.launch import landlock_version
 from fireswarm.processes.confinement.landlock.names import GIT_PROTECTED, PROTECTED, is_protected
 from fireswarm.processes.confinement.programs import find_program
 from fireswarm.processes.confinement.protected import changeable, everything_but
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import run_confined
-from tests.support.confinement import hide_landlock
+from fireswarm.processes.shell import Shell
+from tests.support.confinement import hide_landlock, use_rung
 from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [
@@ -187,3 +190,27 @@ def test_places_without_what_is_hidden(workspace: Path) -> None:
     inside = {path.relative_to(workspace).as_posix() for path in changeable(workspace)}
     assert inside == {".git/HEAD", ".git/objects", ".git/refs", "src", "top.txt"}
     assert is_protected(("Skills", "x")) and not is_protected(("src", "skills")) and not is_protected(())
+
+
+@pytest.mark.parametrize("rung", ["bubblewrap", "landlock"])
+def test_protected_names_stay_as_they_are(rung: str, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if rung == "bubblewrap" and (find_program("bwrap") is None or reason_against(str(find_program("bwrap")), None)):
+        pytest.skip("bubblewrap does not work here")
+    use_rung(rung, monkeypatch)
+    (workspace / "skills" / "own").mkdir(parents=True)
+    (workspace / "skills" / "own" / "SKILL.md").write_text("mine")
+    (workspace / "agent.yaml").write_text("mine")
+    line = (
+        "echo x >> agent.yaml; echo x > skills/own/SKILL.md; mv skills s; rm -rf skills agent.yaml; mv .git g;"
+        " echo x > .git/config; echo x > .git/hooks/pre-commit; mkdir roles .vscode; echo x > .envrc;"
+        " echo x > .git/commondir; echo y > usual.txt"
+    )
+    shell, view = Shell(("/bin/bash", "-c")), View(workspace, writable=True)
+    ran = anyio.run(shell.run, line, workspace, PATIENCE_SECONDS, view)
+    assert (workspace / "skills" / "own" / "SKILL.md").read_text() == (workspace / "agent.yaml").read_text() == "mine"
+    assert (workspace / ".git" / "config").read_text() == "[core]\n"
+    assert list((workspace / ".git" / "hooks").iterdir()) == []
+    for name in ("roles", ".vscode", ".envrc", ".git/commondir"):
+        assert not os.path.lexists(workspace / name)
+    assert (workspace / "usual.txt").read_text() == "y\n"
+    assert ("roles is now roles.set-aside-1: only a person makes roles here" in ran.set_aside) == (rung == "bubblewrap")

@@ -152,10 +152,11 @@ def _capabilities(card: RoleCard) -> list[Finding]:
 
 def _confinement(settings: Settings, roles: Mapping[str, RoleCard], catalog: Catalog) -> list[Finding]:
     """Check that code can be confined here. It is a failure if a role of this swarm has such code."""
-    from fireswarm.swarm.opening.confinement import confined_skills, refusal
+    from fireswarm.swarm.opening.confinement import confined_skills, describe, refusal
 
     if not (reason := refusal(settings.runtime.confinement)):
-        return []
+        told = describe(settings.runtime.confinement)
+        return [Finding("confined", True, told)] if told else []
     needed = [f"skill {name}" for name in confined_skills(settings, roles.values(), catalog)]
     offering = [
         card.name for card in roles.values() if "sandbox" in {use.id for use in (*card.capabilities, *card.offers)}

@@ -86,7 +86,7 @@ def up(
     With --session, it executes only tasks of that session; without, tasks of every session. If a fleet already works on
     the embedded store of this folder, --join, --roles or --replicas is needed to start more role processes.
     """
-    from fireswarm.swarm.opening.confinement import confined_skills, refusal
+    from fireswarm.swarm.opening.confinement import confined_skills, describe, refusal
     from fireswarm.swarm.opening.open_parts import load_swarm, local_project, serving
 
     settings = settings_for(root, store, project, session, **bound_to(session))
@@ -97,7 +97,10 @@ def up(
             raise ConfigError(f"--roles names {name!r}, which has no role card; known: {', '.join(sorted(cards))}")
     wanted = _replicas(chosen, replicas or [])
     blocking = confined_skills(settings, [cards[name] for name in chosen], catalog)
-    if blocking and (reason := refusal(settings.runtime.confinement)):
+    confined = ""
+    if not (reason := refusal(settings.runtime.confinement)):
+        confined = describe(settings.runtime.confinement)
+    elif blocking:
         errors.print(f"skills that will block: {', '.join(blocking)}: {reason}", markup=False, soft_wrap=True)
 
     async def main() -> None:
@@ -109,6 +112,8 @@ def up(
             fleet_of(settings, uri, wanted).running() as fleet,
         ):
             console.print(f"store {uri}", soft_wrap=True)
+            if confined:
+                console.print(confined, soft_wrap=True)
             _say_how_open(uri, port)
             if uri.startswith("firelite://"):
                 print_address(uri.removeprefix("firelite://"), local_project(settings))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.ladder import CONFINING
+from fireswarm.processes.confinement.ladder import CONFINING, choose_rung
+from fireswarm.processes.confinement.landlock.launch import missing_limits
 from fireswarm.processes.confinement.view import View
 from fireswarm.settings import Settings
 from fireswarm.skills.packs.catalog import Catalog
@@ -27,6 +28,15 @@ def refusal(confinement: str) -> str:
     except SandboxRefused as error:
         return str(error)
     return ""
+
+
+def describe(confinement: str) -> str:
+    """Return how this machine confines code, for people; "" if it does not. Call it where `refusal` is ""."""
+    if confinement not in CONFINING:
+        return f"runtime.confinement is {confinement}" if confinement == "container" else ""
+    if choose_rung(confinement) == "bubblewrap":
+        return "code is confined with bubblewrap"
+    return ", ".join(["code is confined with Landlock", *(f"without a limit on {each}" for each in missing_limits())])
 
 
 def confined_skills(settings: Settings, cards: Iterable[RoleCard], catalog: Catalog) -> list[str]:

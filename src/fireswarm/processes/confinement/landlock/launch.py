@@ -91,9 +91,9 @@ def landlock_version() -> int:
     return max(0, answer)
 
 
-def missing_limits(version: int) -> list[str]:
-    """Return what a Landlock of *version* does not prevent, in words."""
-    return ["ending other processes of the same user"] if version < _HAS_SCOPES else []
+def missing_limits() -> list[str]:
+    """Return what the Landlock of this kernel does not prevent, in words."""
+    return ["signals to other processes of the same user"] if landlock_version() < _HAS_SCOPES else []
 
 
 @contextmanager
