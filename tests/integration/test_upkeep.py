@@ -10,8 +10,9 @@ import pytest
 
 from fireswarm.contracts.ports import DELETE_FIELD, Create, Delete, Update
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
+from fireswarm.contracts.swarm.outcome import Retry
 from fireswarm.contracts.swarm.task import TaskStatus
-from fireswarm.errors import NotFound, StoreUnavailable
+from fireswarm.errors import NotFound, StoreError, StoreUnavailable
 from fireswarm.swarm.turn.outputs import KEPT_DAYS
 from fireswarm.swarm.worker.upkeep import SWEEPS_PER_RECLAIM
 from tests.support.fleet import until
@@ -112,6 +113,42 @@ async def test_lease_of_work_in_progress_always_has_half_of_its_time_left(swarm:
         assert min(left) >= lifetime / 2
         gate.opened.set()
         await eventually(swarm, lambda: worker.settled == 1, "working")
+
+
+async def test_expired_lease_is_reclaimed_in_time_although_the_store_refuses_every_heartbeat(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal is no outage: the holders of other leases could renew them."""
+
+    async def refuse(*arguments: object, **named: object) -> None:
+        raise StoreError("refused")
+
+    monkeypatch.setattr(type(swarm.core.heartbeats), "beat", refuse)
+    task = await swarm.submit(skill="noop")
+    await swarm.claim_one("agent-elsewhere")
+    async with working(with_skills(swarm)):
+        await swarm.clock.advance(swarm.board.rules.lease_seconds + 1)
+        assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
+
+
+async def test_worker_does_not_sweep_shortly_before_the_next_task_is_due(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, sweep, times = await swarm.submit(skill="noop"), type(swarm.board).sweep, list[datetime]()
+    await swarm.settle(await swarm.claim_one(), Retry("later", 20.0))
+    due = (await swarm.task(task.task_id)).not_before
+    assert due is not None
+
+    async def note_time(*arguments: Any, **named: Any) -> Any:
+        times.append(swarm.clock.now())
+        return await sweep(*arguments, **named)
+
+    monkeypatch.setattr(type(swarm.board), "sweep", note_time)
+    async with working(with_skills(swarm)) as worker:
+        await swarm.clock.advance(21)
+        assert worker.settled == 1
+    assert len(times) >= 2
+    assert not [time for time in times if due - timedelta(seconds=1) < time < due]
 
 
 async def test_holder_may_renew_after_an_outage_before_its_lease_is_reclaimed(

@@ -79,6 +79,17 @@ async def test_cancel_stops_no_other_turn_of_the_worker(swarm: SwarmRig) -> None
     ]
 
 
+async def test_running_turn_hears_at_once_what_is_said_to_its_task(swarm: SwarmRig) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        task = await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        await swarm.board.say(task.task_id, "look at the tests, too")
+        [work] = worker.held.all()
+        await eventually(swarm, lambda: len(work.lease.task.said) == 1, "hearing it")
+        gate.opened.set()
+
+
 async def test_a_long_turn_keeps_its_lease(swarm: SwarmRig) -> None:
     gate = Gate()
     async with working(with_skills(swarm, gate=gate)) as worker:

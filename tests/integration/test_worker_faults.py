@@ -56,6 +56,30 @@ async def test_result_is_kept_until_an_unavailable_or_full_store_recovers(
     assert (stored.status, stored.epoch, gate.began) == (TaskStatus.DONE, 1, 1)
 
 
+async def test_worker_tries_twice_a_second_to_settle_while_it_has_no_permission(swarm: SwarmRig) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        api = unreliable(swarm, *([("before", google.PermissionDenied("not yet"))] * 200))
+        gate.opened.set()
+        await swarm.clock.advance(10)
+        assert 20 <= api.attempts <= 30
+        api.recover()
+        await with_time_passing(swarm, worker, 1)
+
+
+async def test_turn_whose_lease_expires_at_the_moment_of_a_renewal_ends(swarm: SwarmRig) -> None:
+    gate = Gate()
+    async with working(with_skills(swarm, gate=gate)) as worker:
+        await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "starting")
+        unreliable(swarm, *([("before", google.PermissionDenied("not now"))] * 200))
+        await swarm.clock.advance(swarm.board.rules.lease_seconds)
+        assert not worker.held
+        unreliable(swarm)
+
+
 async def test_turn_whose_journal_cannot_be_opened_ends_when_the_store_recovers(
     swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
