@@ -128,6 +128,15 @@ async def test_a_settled_turn_is_recognized(
     assert (stored.status, stored.epoch, stored.lease) == (expected, 1, None)
 
 
+async def test_a_document_that_was_in_the_way_of_a_settlement_once_does_not_stop_it(both: SwarmRig) -> None:
+    """A person removes it before the next attempt, and the task changes, too."""
+    task = await both.submit()
+    held = await both.claim_one()
+    unreliable(both, ("before", google.AlreadyExists("a child")), ("before", google.FailedPrecondition("changed")))
+    await both.settle(held)
+    assert (await both.task(task.task_id)).status is TaskStatus.DONE
+
+
 @pytest.mark.parametrize(("when", "code"), FAULTS)
 @pytest.mark.parametrize("lost", [1, COMMIT_ATTEMPTS])
 async def test_turns_that_are_settled_together_do_not_cost_each_other(

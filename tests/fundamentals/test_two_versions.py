@@ -12,8 +12,9 @@ from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.task import SCHEMA_VERSION, StatusReason, TaskStatus
 from fireswarm.errors import NewerDocument
+from fireswarm.swarm.board import BoardRules
 from fireswarm.swarm.worker import mail, work_by_mail
-from tests.support.swarm import SwarmRig
+from tests.support.swarm import SwarmRig, open_test_swarm
 from tests.support.working import work_message, working
 
 pytestmark = pytest.mark.anyio
@@ -97,6 +98,19 @@ async def test_an_unknown_field_is_carried_through_a_whole_life(both: SwarmRig) 
     raw = await both.raw(task.task_id)
     assert {name: raw[name] for name in new} == new
     assert raw["schema_version"] == SCHEMA_VERSION
+
+
+async def test_a_claim_looks_past_twice_a_sweep_of_tasks_that_are_left_to_others() -> None:
+    async def has_skill(name: str) -> bool:
+        return name != "count-v2"
+
+    async with open_test_swarm(rules=BoardRules(sweep_batch=3)) as swarm:
+        for number in range(6):
+            await swarm.submit(f"task {number}", skill="count-v2")
+        behind = await swarm.submit("behind them", priority=1)
+        claimer = swarm.board.claimer("scout", "old-1", has_skill=has_skill)
+        held = [lease.task.task_id for _ in range(8) for lease in await claimer.claim(1)]
+    assert held == [behind.task_id]
 
 
 async def test_a_worker_leaves_a_task_whose_skill_it_lacks_to_another(both: SwarmRig) -> None:

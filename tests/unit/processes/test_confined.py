@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.process_limits import Excess
+from fireswarm.processes.confinement.bubblewrap import Launch
+from fireswarm.processes.confinement.process_limits import Excess, ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.output import KILLED, TIMED_OUT, OutputTail
 from fireswarm.processes.run import LIMITS, CannotStart, Confined, Program, run_confined
@@ -78,6 +81,30 @@ def test_program_that_closed_its_output_may_clean_up_before_it_is_killed(tmp_pat
 def test_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="cannot start /no/such/program in "):
         run_confined(["/no/such/program", "word"], View(tmp_path), {}, 60.0, confinement="none")
+
+
+class Marked(ProcessLimits):
+    """Limits that set a variable of the command."""
+
+    @property
+    def prefix(self) -> list[str]:
+        return ["/usr/bin/env", "LIMITED=yes"]
+
+
+class Open:
+    """A view of the whole machine."""
+
+    @contextlib.contextmanager
+    def confine(self, environment: Mapping[str, str]) -> Generator[Launch]:
+        yield Launch([], dict(environment))
+
+
+@pytest.mark.parametrize(("view", "limited"), [(Open(), "yes\n"), (None, "\n")], ids=["view", "no view"])
+def test_limits_precede_the_command_of_a_view_only(tmp_path: Path, view: Open | None, limited: str) -> None:
+    output = OutputTail(100)
+    program = Program(["/bin/sh", "-c", "echo $LIMITED"], tmp_path)
+    Confined.start(program, view, Marked(), output).wait(PATIENCE_SECONDS)
+    assert output.text() == limited
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from firelite.database import Database
 from firelite.documents.fields import merge, parse_mask
 from firelite.documents.limits import SMALL_BYTES
 from firelite.documents.protos import Document, Write
-from firelite.errors import InvalidArgument
+from firelite.errors import DiskFull, InvalidArgument
 
 from .test_fields import DOCUMENTS, NAMES, content_of, document
 
@@ -63,6 +65,22 @@ def test_write_before_the_deletion_of_its_document_has_no_time_beside_a_write_to
     other.update.name = f"{NAME}-other"
     results = db.group.commit_now([other, update({"a": 1}), Write(delete=NAME)]).results
     assert [result.HasField("update_time") for result in results] == [True, False, False]
+
+
+def test_full_disk_fails_the_commits_of_a_group_and_not_the_loop_that_writes_them(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "data.db") as db:
+        connection: Any = vars(db)["_storage"]._connection
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages}")
+        write = update({})
+        write.update.fields["a"].bytes_value = bytes(500_000)
+
+        async def submit_and_flush() -> BaseException | None:
+            waiting = db.group.submit([write], [NAME])
+            db.group.flush()
+            return waiting.exception()
+
+        assert isinstance(asyncio.run(submit_and_flush()), DiskFull)
 
 
 @settings(deadline=None)
