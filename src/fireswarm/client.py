@@ -22,7 +22,8 @@ from fireswarm.contracts.swarm.task_fields import TaskFields, make_spec
 from fireswarm.errors import InvalidInput, NotDone, NotFound
 from fireswarm.runs.sinks.run_reader import RunReader
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.find import find_by_id
+from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.graph import is_over, sort_objective
 from fireswarm.swarm.board.operator.answers import check_by_id, with_approval
@@ -171,13 +172,8 @@ class Swarm:
         """Return the one task whose id begins with *prefix*. Raises NotFound or InvalidInput."""
         if not is_document_id(prefix):
             raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
-        exact = await self.parts.store.get(task_path(prefix))
-        snapshots = [exact] if exact.data is not None else await self.parts.store.query(queries.id_prefix(prefix))
-        if not snapshots:
-            raise NotFound(f"there is no task {prefix}: `swarm tasks` lists the tasks")
-        if len(snapshots) > 1 and snapshots[0].id != prefix:
-            raise InvalidInput(f"more than one task id begins with {prefix}: give more characters")
-        return parse_task_snapshot(snapshots[0])
+        unknown = f"there is no task {prefix}: `swarm tasks` lists the tasks"
+        return parse_task_snapshot(await find_by_id(self.parts.store, TASKS, (prefix,), unknown))
 
     async def tasks(
         self, *, status: str | None = None, role: str | None = None, session: str | None = None, limit: int = 50

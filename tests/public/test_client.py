@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import fireswarm as fs
+from fireswarm.contracts.ports import Create
+from fireswarm.storage.documents.paths import task_path
 
 pytestmark = pytest.mark.anyio
 
@@ -118,6 +120,18 @@ async def test_tasks_are_listed_found_and_canceled(tmp_path: Path) -> None:
         assert [task.task_id for task in await swarm.tasks(session="other")] == [elsewhere.task_id]
         with pytest.raises(fs.errors.NotFound, match="there is no task ffffffff"):
             await swarm.find("ffffffff")
+
+
+async def test_tasks_with_names_that_a_person_chose_are_found_and_told_apart(tmp_path: Path) -> None:
+    async with fs.Swarm.open("memory", root=tmp_path) as swarm:
+        written = {"assigned_to": "scout", "objective": "look", "status": "blocked"}
+        names = ("report-of-monday", "report-of-tuesday", "report-🦊-1")
+        await swarm.parts.store.commit([Create(task_path(name), written) for name in names])
+        assert (await swarm.find("report-of-mon")).task_id == "report-of-monday"
+        assert (await swarm.find("report-🦊")).task_id == "report-🦊-1"
+        with pytest.raises(fs.errors.InvalidInput, match="report-of-monday, report-of-tuesday. Give more characters"):
+            await swarm.find("report-o")
+        assert "`swarm retry report-of-tuesday`" in await swarm.explain("report-of-tuesday")
 
 
 async def test_wait_ends_with_its_time_and_for_an_unknown_id(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from fireswarm.cli.shared.console import CleanConsole, json_text
-from fireswarm.cli.shared.options import short
 from fireswarm.cli.swarm import inspect
 from fireswarm.cli.watch import progress, results
 from fireswarm.cli.watch.answer import markdown_of
 from fireswarm.cli.watch.follow import RunEventPrinter
 from fireswarm.cli.watch.results import MAX_LINES
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Done, Failed, Outcome, Waiting
@@ -55,14 +55,14 @@ async def stopped(swarm: SwarmRig, printed: Console, outcome: Outcome) -> tuple[
 async def test_question_is_printed_with_the_command_that_answers_it(swarm: SwarmRig, printed: Console) -> None:
     questions = (Question(name="colour", description="Which colour?"),)
     task, told = await stopped(swarm, printed, Waiting(StatusReason.INPUT_REQUIRED, "Which colour?", questions))
-    assert f"swarm answer {short(task.task_id)} colour=..." in told
+    assert f"swarm answer {shown_id(task.task_id)} colour=..." in told
     assert "the objective stopped (input required)" in told
 
 
 async def test_dead_letter_is_called_so_with_its_reason(swarm: SwarmRig, printed: Console) -> None:
     task, told = await stopped(swarm, printed, Failed("the disk is full", StatusReason.DEAD_LETTER))
     assert "the objective stopped (dead letter)" in told
-    assert "It gave up: the disk is full" in told and f"swarm retry {short(task.task_id)}" in told
+    assert "It gave up: the disk is full" in told and f"swarm retry {shown_id(task.task_id)}" in told
     assert "objective is blocked" not in told
 
 
@@ -72,7 +72,7 @@ REFUSED = "This objective needs a model; the code cannot answer it. Set A_KEY, o
 async def test_refused_objective_is_explained_once(swarm: SwarmRig, printed: Console) -> None:
     task, told = await stopped(swarm, printed, Waiting(StatusReason.NEEDS_MODEL, REFUSED))
     assert told.count("--best-effort") == 1
-    assert f"{REFUSED} Then run `swarm retry {short(task.task_id)}`" in told
+    assert f"{REFUSED} Then run `swarm retry {shown_id(task.task_id)}`" in told
     run = {"task_id": task.task_id, "role": task.assigned_to}
     now = datetime.now(UTC)
     RunEventPrinter(printed, "info").print(run, [{"type": "turn_failed", "ts": now, "payload": {"error": REFUSED}}])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from fireswarm.contracts.limits import MAX_SHOWN_ID_CHARS, SHORT_ID_CHARS, shown_id
 from fireswarm.contracts.swarm.task import (
     MAX_CONTEXT_BYTES,
     NO_DEADLINE,
@@ -83,3 +84,10 @@ def test_only_tasks_with_a_due_time_or_deadline_are_swept(reason: StatusReason) 
     assert next_sweep(TaskStatus.BLOCKED, reason, None, later, NO_DEADLINE) == (None if final else later)
     assert next_sweep(TaskStatus.BLOCKED, reason, None, None, deadline) == (None if final else deadline)
     assert next_sweep(TaskStatus.DONE, None, None, later, deadline) is None
+
+
+def test_generated_id_is_shown_short_and_a_chosen_one_whole() -> None:
+    for generated in (task_id_for("s", "key", "scout"), "4oaFqxPGUZXqDRaiXnrn"):
+        assert shown_id(generated) == generated[:SHORT_ID_CHARS]
+    assert shown_id("report-of-monday") == "report-of-monday"
+    assert shown_id("x" * 1_500) == "x" * MAX_SHOWN_ID_CHARS

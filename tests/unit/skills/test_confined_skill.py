@@ -340,7 +340,11 @@ async def test_process_that_is_killed_at_its_start_is_no_missing_confinement(
     (work / "bin" / "bwrap").write_text("#!/bin/sh\nkill -9 $$\n")
     (work / "bin" / "bwrap").chmod(0o755)
     monkeypatch.setenv("PATH", f"{work / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setattr(ladder, "reason_against", lambda _program, _owner: "")
+
+    def works(program: str, owner: tuple[int, int] | None) -> str:
+        return ""
+
+    monkeypatch.setattr(ladder, "reason_against", works)
     run_programs_of(work / "bin", monkeypatch)
     with pytest.raises(SkillFailed, match="ended unexpectedly: out of memory, killed, or crashed"):
         await attack(work, code('told.append("ran")'))

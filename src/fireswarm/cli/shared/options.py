@@ -18,7 +18,6 @@ from rich.text import Text
 
 from fireswarm.cli.shared.console import json_text, make_console
 from fireswarm.contracts.base import count_noun
-from fireswarm.contracts.limits import SHORT_ID_CHARS
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.startup import loop_options, require_threads, run_loop
 from fireswarm.settings import Settings, load_settings
@@ -141,11 +140,6 @@ def suggest_role(role: str | None, known: Iterable[str]) -> None:
         near = difflib.get_close_matches(role.lower(), names, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}"
         raise InvalidInput(f"--role {role!r}: nothing has this role; {hint}")
-
-
-def short(task_id: str) -> str:
-    """Return the first characters of an id, enough to name a task on the command line."""
-    return task_id[:SHORT_ID_CHARS]
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, run_async, settings_for, short
+from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, run_async, settings_for
 from fireswarm.cli.shared.tables import cell, table
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.limits import shown_id
 from fireswarm.swarm.records.spending import Spending, Total, sort_by_cost
 
 SHOWN_OBJECTIVES = 20
@@ -46,7 +47,7 @@ def draw(spending: Spending) -> None:
         table(f"models, by {title}", [title, *COLUMNS], rows, none="")
     shown = sort_by_cost(spending.by_objective)
     rows = [
-        (short(name), *_cells(total), cell(spending.objectives.get(name, ""), 60))
+        (shown_id(name), *_cells(total), cell(spending.objectives.get(name, ""), 60))
         for name, total in shown[:SHOWN_OBJECTIVES]
     ]
     table("models, by objective", ["task", *COLUMNS, "objective"], rows, none="")

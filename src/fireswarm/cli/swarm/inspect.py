@@ -24,7 +24,6 @@ from fireswarm.cli.shared.options import (
     one_of,
     print_json,
     run_async,
-    short,
     style_status,
     suggest_role,
     usage_line,
@@ -32,6 +31,7 @@ from fireswarm.cli.shared.options import (
 from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.swarm.cost import draw
 from fireswarm.client import Swarm
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.envelope import MailStatus
 from fireswarm.contracts.swarm.run import RunStatus
@@ -75,7 +75,7 @@ def runs(
             return
         rows = [
             (
-                f"{short(run.task_id)}.{run.epoch}",
+                f"{shown_id(run.task_id)}.{run.epoch}",
                 run.role,
                 style_status(run.status.value),
                 ago(run.started_at),
@@ -165,7 +165,7 @@ def mail(
             return
         rows = [
             (
-                short(message.message_id),
+                shown_id(message.message_id),
                 message.from_agent_id,
                 message.to_agent_id,
                 style_status(message.status.value),

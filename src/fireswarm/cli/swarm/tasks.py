@@ -25,7 +25,6 @@ from fireswarm.cli.shared.options import (
     print_json,
     run_async,
     settings_for,
-    short,
     style_status,
     suggest_role,
 )
@@ -56,6 +55,7 @@ from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.task_view import draw, look
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import command_line
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Submitted, Task, TaskSpec, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
@@ -246,7 +246,7 @@ def tasks(
             return
         rows = [
             (
-                short(task.task_id),
+                shown_id(task.task_id),
                 task.assigned_to,
                 style_status(task.status_reason.value if task.status_reason else task.status.value),
                 str(task.priority),
@@ -340,7 +340,7 @@ def cancel(
         canceled = await swarm.cancel(task, reason, tree=tree)
         below = () if tree else (await swarm.get(task)).children
         if below:
-            command = command_line("swarm", "cancel", short(task.task_id), "--tree")
+            command = command_line("swarm", "cancel", shown_id(task.task_id), "--tree")
             errors.prose(f"the {len(below)} below it continue: `{command}` cancels them", style="yellow")
         return canceled
 

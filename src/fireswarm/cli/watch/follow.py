@@ -13,10 +13,11 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.text import Text
 
-from fireswarm.cli.shared.options import clip, short
+from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.event_line import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter, is_narrow
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.skills.skill import NEEDS_MODEL
 from fireswarm.contracts.swarm.event import EventRecord, EventType
@@ -52,7 +53,7 @@ class RunEventPrinter:
         events = [event for event in events if severity(event) >= SEVERITY[self._level]]
         left = len(events) - last if last is not None else 0
         if left > 0:
-            task = short(str(run.get("task_id")))
+            task = shown_id(str(run.get("task_id")))
             self._console.print(Text(f"{'':8} {task} … {count_noun(left, 'earlier event')}", "dim"), soft_wrap=True)
         for event in events[max(0, left) :]:
             self._one(run, event)
@@ -82,7 +83,7 @@ class RunEventPrinter:
         if why := payload.get("without_model"):  # the rest of the text is printed by agents at their start
             said = f"by its code, {str(why).partition(',')[0]}"
         line = Text()
-        line.append(f"{event['ts']:%H:%M:%S} {short(str(run.get('task_id')))} ", "dim")
+        line.append(f"{event['ts']:%H:%M:%S} {shown_id(str(run.get('task_id')))} ", "dim")
         narrow = is_narrow(self._console)
         if not narrow:
             line.append(f"{'':2} {str(run.get('role')):<24} ", "magenta")

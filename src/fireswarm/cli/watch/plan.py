@@ -16,9 +16,10 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from fireswarm.cli.shared.operate import TaskId, operate
-from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, board_settings, print_json, run_async, short
+from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, board_settings, print_json, run_async
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import command_line, explain_validation
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.skills.permissions import PLAN
 from fireswarm.contracts.skills.skill import PlannedTask, Question
 from fireswarm.contracts.swarm.task import Task
@@ -77,7 +78,7 @@ def _find_question(task: Task) -> Question:
     if asked is None:
         raise InvalidInput(
             f"no plan of task {task.task_id} waits for approval: `swarm submit --review-plan` asks for one, and "
-            f"`{command_line('swarm', 'show', short(task.task_id))}` prints the tasks of a plan that runs"
+            f"`{command_line('swarm', 'show', shown_id(task.task_id))}` prints the tasks of a plan that runs"
         )
     return asked
 
@@ -110,7 +111,7 @@ def _text_of(file: Path | None, asked: Question, task: Task) -> str:
     before = _HEAD.format(task.task_id) + _as_yaml(asked)
     after = _edit(before)
     if after == before or not after.strip():
-        runs = command_line("swarm", "approve", short(task.task_id))
+        runs = command_line("swarm", "approve", shown_id(task.task_id))
         typer.echo(f"nothing was changed: `{runs}` runs the plan", err=True)
         raise typer.Exit(1)
     return after
@@ -147,12 +148,12 @@ def _keep(text: str, file: Path | None, task: Task) -> str:
     """Store an edited text that cannot be used, and return how to go on with it."""
     if file is not None:
         return ""
-    name = f"plan-{short(task.task_id)}-"
+    name = f"plan-{shown_id(task.task_id)}-"
     try:
         handle, kept = mkstemp(".yaml", name, Path.cwd())
     except OSError:
         handle, kept = mkstemp(".yaml", name)
     os.close(handle)
     Path(kept).write_text(text)
-    again = command_line("swarm", "plan", short(task.task_id), "--file", kept)
+    again = command_line("swarm", "plan", shown_id(task.task_id), "--file", kept)
     return f". Your text is in {kept}: correct it, then `{again}`"

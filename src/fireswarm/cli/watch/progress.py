@@ -12,13 +12,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fireswarm.cli.shared.options import STYLES, clip, console, short, style_status, usage_line
+from fireswarm.cli.shared.options import STYLES, clip, console, style_status, usage_line
 from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.follow import RunPrinter, brief
 from fireswarm.cli.watch.results import print_results
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import command_line, count_noun
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 
 REFRESH_PER_SECOND = 8
@@ -38,14 +39,14 @@ def view(tasks: Sequence[Task], speaking: Sequence[tuple[str, str, str]] = ()) -
         word = task.status_reason.value if task.status_reason else task.status.value
         mark = Text("  " * task.trace.step + (task.plan_key or "objective"))
         grid.add_row(
-            short(task.task_id),
+            shown_id(task.task_id),
             mark,
             task.assigned_to,
             style_status(word),
             Text(clip(brief(task.summary), 60), no_wrap=True, overflow="ellipsis"),
         )
     said = [
-        Text.assemble((f"{short(task_id)} {role} writes ", "magenta"), (words, "dim"))
+        Text.assemble((f"{shown_id(task_id)} {role} writes ", "magenta"), (words, "dim"))
         for task_id, role, words in speaking[:SHOWN_SPEAKING]
     ]
     return Group(line, grid, *said)
@@ -55,7 +56,7 @@ def print_tasks(tasks: Sequence[Task]) -> None:
     """Print the tasks of an objective as a table."""
     rows = [
         (
-            short(task.task_id),
+            shown_id(task.task_id),
             task.plan_key or "objective",
             task.assigned_to,
             style_status(task.status_reason.value if task.status_reason else task.status.value),
@@ -129,8 +130,8 @@ async def _print_what_is_needed(swarm: Swarm, root: Task, tasks: Sequence[Task])
             continue
         why = await swarm.explain(task)
         said = "" if task.summary in why else f" {task.summary}"
-        console.prose(f"{short(task.task_id)} {task.assigned_to}:{said}")
+        console.prose(f"{shown_id(task.task_id)} {task.assigned_to}:{said}")
         console.prose(why, style="yellow")
     word = (root.status_reason.value if root.status_reason else root.status.value).replace("_", " ")
-    command = command_line("swarm", "show", short(root.task_id))
+    command = command_line("swarm", "show", shown_id(root.task_id))
     console.prose(f"the objective stopped ({word}); `{command}` shows details", style="yellow")

@@ -9,12 +9,13 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from fireswarm.cli.shared.options import ago, console, short, style_status
+from fireswarm.cli.shared.options import ago, console, style_status
 from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.watch.answer import ANSWER, print_answer, read_answer
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
 from fireswarm.client import Swarm
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.model_choice import NO_CHOICE
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.swarm.run import RunDocument, RunStatus
@@ -159,12 +160,19 @@ def _draw_graph(seen: Seen) -> None:
         found = [("needs", 0, item) for item in _find_tasks(seen, task.depends_on)]
         found += [("created", depth, item) for depth, item in _below(seen, task)]
         rows = [
-            (title, f"{'  ' * depth}{short(item.task_id)}", step_of(item), item.assigned_to, _word(item), item.summary)
+            (
+                title,
+                f"{'  ' * depth}{shown_id(item.task_id)}",
+                step_of(item),
+                item.assigned_to,
+                _word(item),
+                item.summary,
+            )
             for title, depth, item in found
         ]
         table("graph", ("relation", "task", "step", "role", "status", "summary"), rows, none="no other tasks")
         return
-    tree = Tree(f"{short(task.task_id)} {task.plan_key or 'objective'}")
+    tree = Tree(f"{shown_id(task.task_id)} {task.plan_key or 'objective'}")
     if needed := _find_tasks(seen, task.depends_on):
         branch = tree.add("needs")
         for item in needed:
@@ -190,7 +198,7 @@ def _below(seen: Seen, task: Task, depth: int = 0, shown: set[str] | None = None
 
 
 def _line(item: Task) -> Text:
-    place = f"{short(item.task_id)} {step_of(item)} {item.assigned_to} "
+    place = f"{shown_id(item.task_id)} {step_of(item)} {item.assigned_to} "
     return Text.assemble(place, style_status(_word(item)), f" {cell(item.summary, 80)}")
 
 

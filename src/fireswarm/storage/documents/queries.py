@@ -186,9 +186,9 @@ def new_facts(scope: str, name: str, since: datetime, limit: int) -> Query:
     return Query(MEMORY, where=where, order_by=(("created_at", "desc"),), limit=limit)
 
 
-def memory_after(beginning: str, limit: int) -> Query:
-    """Memory documents by id, after the id *beginning*."""
-    return Query(MEMORY, (), ((NAME, "asc"),), limit, {NAME: f"{MEMORY}/{beginning}"})
+def ids_after(collection: str, beginning: str, limit: int) -> Query:
+    """Documents of a collection by id, after the id *beginning*."""
+    return Query(collection, (), ((NAME, "asc"),), limit, {NAME: f"{collection}/{beginning}"})
 
 
 def fact_versions(fact: str) -> Query:
@@ -242,11 +242,6 @@ def runs_of(chain_id: str) -> Query:
 def tasks_in(session_hash: str, status: str) -> Query:
     """Tasks of a session in one status (counted)."""
     return Query(TASKS, where=(("session_hash", "==", session_hash), ("status", "==", status)))
-
-
-def id_prefix(prefix: str) -> Query:
-    """Tasks whose id begins with *prefix*; two results show that the prefix is ambiguous."""
-    return Query(TASKS, where=(("task_id", ">=", prefix), ("task_id", "<", prefix + "\uf8ff")), limit=2)
 
 
 def dead_letters(limit: int) -> Query:

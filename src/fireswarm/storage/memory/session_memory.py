@@ -13,9 +13,10 @@ from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Clock, Delete, 
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import plain
+from fireswarm.storage.documents.find import find_by_id
 from fireswarm.storage.documents.paths import MEMORY, VECTORS
 from fireswarm.storage.documents.read import EPOCH, parse_readable
 from fireswarm.storage.memory.fact_documents import (
@@ -142,19 +143,8 @@ class Memory:
         """Return the document of a fact or summary by its id or the beginning of it. Raises NotFound, InvalidInput."""
         if not is_document_id(fact_id):
             raise InvalidInput("give the id of a fact, or the beginning of one: `swarm memory` lists them")
-        matches: dict[str, Snapshot] = {}
-        for beginning in id_beginnings(fact_id):
-            exact = await self.store.get(f"{MEMORY}/{beginning}")
-            if exact.data is not None:
-                return _require_fact(exact)
-            for snapshot in await self.store.query(queries.memory_after(beginning, 2)):
-                if snapshot.id.startswith(beginning):
-                    matches[snapshot.id] = snapshot
-        if not matches:
-            raise NotFound(f"there is no fact {fact_id}: `swarm memory` lists the facts with their ids")
-        if len(matches) > 1:
-            raise InvalidInput(f"more than one id begins with {fact_id}: give more characters")
-        return _require_fact(next(iter(matches.values())))
+        unknown = f"there is no fact {fact_id}: `swarm memory` lists the facts with their ids"
+        return _require_fact(await find_by_id(self.store, MEMORY, id_beginnings(fact_id), unknown))
 
     async def mark(self, fact_id: str, *, wrong: bool, reason: str = "") -> Fact:
         """Mark a fact as wrong, so that it is not told again, or remove the mark. Raises NotFound, InvalidInput."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from fireswarm.contracts.base import count_noun, is_document_id
-from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, SHORT_ID_CHARS, truncate
+from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, shown_id, truncate
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot, Store, Update, Write
 from fireswarm.contracts.swarm.task import (
     GIVEN_UP,
@@ -127,9 +127,9 @@ async def _tell(store: Store, task: Task, status: TaskStatus, reason: StatusReas
     if status is TaskStatus.DONE:
         return await _tell_of_end(store, task)
     if status is TaskStatus.CANCELED:
-        return await tell_of_loss(store, task, f"task {_short(task)} was canceled", "was canceled")
+        return await tell_of_loss(store, task, f"task {shown_id(task.task_id)} was canceled", "was canceled")
     if status is TaskStatus.BLOCKED and reason in GIVEN_UP:
-        text = f"task {_short(task)} was given up: {first_line(summary)}"
+        text = f"task {shown_id(task.task_id)} was given up: {first_line(summary)}"
         return await _tell_of_failure(store, task, text, lost="")
     return Told()
 
@@ -220,7 +220,7 @@ async def set_aside(board: BoardContext, snapshot: Snapshot, error: Exception) -
 async def _commit_set_aside(board: BoardContext, snapshot: Snapshot, error: Exception) -> None:
     stored: Any = (snapshot.data or {}).get("dependents")
     ids = [item for item in stored if is_document_id(item)] if isinstance(stored, list) else []
-    text = f"task {snapshot.id[:SHORT_ID_CHARS]} was set aside: {first_line(str(error))}"
+    text = f"task {shown_id(snapshot.id)} was set aside: {first_line(str(error))}"
     told = await _tell_of_failure(board.store, UnreadableTask(snapshot.id, ids), text, lost="") if ids else Told()
     await board.store.commit([set_aside_write(snapshot, error), *told.writes])
     await _follow_up(board, told)
@@ -359,7 +359,3 @@ def fewer(task: Task, count: int) -> dict[str, Any]:
 
 def _waiting_summary(count: int, text: str) -> str:
     return truncate(f"waits for {count_noun(count, 'task')}; {text}", MAX_STORED_SUMMARY_CHARS)
-
-
-def _short(task: Task) -> str:
-    return task.task_id[:SHORT_ID_CHARS]

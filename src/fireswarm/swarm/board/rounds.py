@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fireswarm.contracts.base import count_noun
-from fireswarm.contracts.limits import SHORT_ID_CHARS
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update, Write
 from fireswarm.contracts.swarm.envelope import Trace
 from fireswarm.contracts.swarm.outcome import Handoff
@@ -83,7 +83,7 @@ def follow_up(task: Task, feedback: str, fresh_key: str, now: datetime, **more: 
             "idempotency_key": own_key,
             "continues": task.task_id,
             "thread_id": task.thread,
-            "feedback": f"{feedback}\n[message {task_id[:SHORT_ID_CHARS]}]",  # told once: also words said before
+            "feedback": f"{feedback}\n[message {shown_id(task_id)}]",  # told once: also words said before
             "trace": Trace(chain_id=task_id, step=0),
             "created_at": now,
             "updated_at": now,
@@ -183,7 +183,7 @@ async def check_children(board: BoardContext, task_id: str) -> bool:
             return False
         summary = "all its tasks ended, waits for an agent"
         if lost:
-            names = ", ".join(child.plan_key or child.task_id[:SHORT_ID_CHARS] for child in lost)
+            names = ", ".join(child.plan_key or shown_id(child.task_id) for child in lost)
             summary = f"{count_noun(len(lost), 'task')} failed ({names}): its planner decides"
         fields: dict[str, Any] = queued_fields(task, summary) | {"waiting_on": 0}
         fields["gave_up"] = [*task.gave_up, *(child.task_id for child in lost)]

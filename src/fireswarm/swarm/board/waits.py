@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from fireswarm.contracts.limits import SHORT_ID_CHARS
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.ports import Snapshot, Update
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, Task, TaskStatus
 from fireswarm.storage.documents import queries
@@ -77,7 +77,7 @@ async def check_waiting(board: BoardContext, snapshot: Snapshot, task: Task, now
         return TaskStatus.QUEUED
     awaited = look_at(task, await board.store.get_many([task_path(item) for item in awaited_ids(task)]))
     for lost_id, how in awaited.lost:
-        text = f"task {lost_id[:SHORT_ID_CHARS]} {how}"
+        text = f"task {shown_id(lost_id)} {how}"
         told = await tell_of_loss(board.store, UnreadableTask(lost_id, (task.task_id,)), text, how)
         await commit_told(board, told)
     if awaited.lost:

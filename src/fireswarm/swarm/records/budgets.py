@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from fireswarm.contracts.base import command_line
-from fireswarm.contracts.limits import SHORT_ID_CHARS
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.ports import Clock, Merge, Store, Write
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
@@ -148,7 +148,7 @@ def _amounts(scope: str, data: Mapping[str, Any]) -> Amounts:
 def _limit(scope: str, spent: Spend, amounts: Amounts, target: str, key: str = "") -> Limit:
     """Return a limit, and how to raise it."""
     unit = "tokens" if amounts.get("tokens") else "usd"
-    command = command_line("swarm", "budget", target[:SHORT_ID_CHARS], f"--{unit}")
+    command = command_line("swarm", "budget", shown_id(target), f"--{unit}")
     also = f" (or `{key}_{unit}`)" if key else ""
     return Limit(scope, spent, amounts.get("tokens"), amounts.get("usd"), f"raise it with `{command} N`{also}")
 

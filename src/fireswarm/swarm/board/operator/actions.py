@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_STORED_SUMMARY_CHARS, SHORT_ID_CHARS, truncate
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_STORED_SUMMARY_CHARS, shown_id, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Store, Update, Write
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
@@ -192,7 +192,7 @@ async def retry(
 
 async def retry_with_note(board: BoardContext, child: Task, note: str) -> Task:
     """Queue a failed child again as its planner asks; its model is told the *note*. Raises as ``retry`` does."""
-    told = f"{note}\n[message {child.task_id[:SHORT_ID_CHARS]}.{child.epoch}]"  # told once: also words said before
+    told = f"{note}\n[message {shown_id(child.task_id)}.{child.epoch}]"  # told once: also words said before
 
     def fields(task: Task) -> dict[str, Any]:
         return {"said": [*(text for text in task.said if text != told), told]}

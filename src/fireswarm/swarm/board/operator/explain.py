@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from fireswarm.contracts.base import command_line, count_noun
-from fireswarm.contracts.limits import SHORT_ID_CHARS
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
@@ -87,11 +87,12 @@ def _asks(task: Task) -> str:
     approvals = [question.key for question in task.questions if question.approval is not None]
     if approvals:
         approve, deny = (
-            command_line("swarm", word, _short(task), "--question", approvals[0]) for word in ("approve", "deny")
+            command_line("swarm", word, shown_id(task.task_id), "--question", approvals[0])
+            for word in ("approve", "deny")
         )
         return f"It asks for approval: `{approve}` or `{deny}`."
     answers = " ".join(f"{command_line(question.name)}=..." for question in task.questions)
-    return f"It asks for input: `{command_line('swarm', 'answer', _short(task))} {answers}`."
+    return f"It asks for input: `{command_line('swarm', 'answer', shown_id(task.task_id))} {answers}`."
 
 
 def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
@@ -106,11 +107,11 @@ def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
         return f"All that it waited for has ended: the next sweep of an agent of the role {task.assigned_to} queues it."
     texts: list[str] = []
     if unfinished:
-        names = ", ".join(_short(relative) for relative in unfinished[:MAX_NAMED])
+        names = ", ".join(shown_id(relative.task_id) for relative in unfinished[:MAX_NAMED])
         texts.append(f"It waits for {count_noun(len(unfinished), 'task')}: {names}.")
-        texts += [f"{_short(item)} is blocked: {item.summary}" for item in stuck[:MAX_STUCK]]
+        texts += [f"{shown_id(item.task_id)} is blocked: {item.summary}" for item in stuck[:MAX_STUCK]]
     if gone:
-        names = ", ".join(task_id[:SHORT_ID_CHARS] for task_id in gone[:MAX_NAMED])
+        names = ", ".join(shown_id(task_id) for task_id in gone[:MAX_NAMED])
         texts.append(
             f"It waits in vain for {count_noun(len(gone), 'missing or unreadable task')}: {names}. The next sweep of a "
             f"{task.assigned_to} agent finds out; `{_retry(task)}` runs it without them."
@@ -119,8 +120,4 @@ def _waits_for(task: Task, relatives: Mapping[str, Task]) -> str:
 
 
 def _retry(task: Task) -> str:
-    return command_line("swarm", "retry", _short(task))
-
-
-def _short(task: Task) -> str:
-    return task.task_id[:SHORT_ID_CHARS]
+    return command_line("swarm", "retry", shown_id(task.task_id))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, SHORT_ID_CHARS, truncate
+from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, shown_id, truncate
 from fireswarm.contracts.ports import SERVER_TIME, Create, Update, Write
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
@@ -46,7 +46,7 @@ async def say(board: BoardContext, task_id: str, text: str, sender: str = "opera
             raise TerminalTask(f"task {task_id} is {task.status.value}: it hears nothing more")
         if len(task.said) >= MAX_SAID:
             raise InvalidInput(f"task {task_id} has been told {MAX_SAID} messages, the most it takes")
-        number = f"{task.task_id[:SHORT_ID_CHARS]}.{len(task.said) + 1}"
+        number = f"{shown_id(task.task_id)}.{len(task.said) + 1}"
         words = f"Message {len(task.said) + 1} of the {sender}: {said}\n[message {number}]"
         waits = task.status is TaskStatus.BLOCKED and task.status_reason is StatusReason.DELEGATING
         wakes = queued_fields(task, f"the {sender} said something") | {"waiting_on": 0} if waits else {}

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from fireswarm.contracts.base import command_line
-from fireswarm.contracts.limits import SHORT_ID_CHARS
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.errors import InvalidInput
@@ -52,13 +52,13 @@ async def _orphans(snapshots: Iterable[Snapshot], board: BoardContext) -> list[S
     stalls: list[Stall] = []
     for task in waiting:
         awaited = look_at(task, [read[task_id] for task_id in awaited_ids(task)])
-        lost = [f"{task_id[:SHORT_ID_CHARS]} {how}" for task_id, how in awaited.lost]
+        lost = [f"{shown_id(task_id)} {how}" for task_id, how in awaited.lost]
         if lost or not awaited.unfinished:
             why = f"it waits for tasks of which {', '.join(lost)}" if lost else "all that it waits for has ended"
             stalls.append(
                 Stall(
                     task_path(task.task_id),
-                    f"{why}: run `{command_line('swarm', 'retry', task.task_id[:SHORT_ID_CHARS])}`",
+                    f"{why}: run `{command_line('swarm', 'retry', shown_id(task.task_id))}`",
                 )
             )
     return stalls

@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from fireswarm.capabilities.workspace.outputs import number_if_taken, safe_name
 from fireswarm.capabilities.workspace.place import Workspace
-from fireswarm.contracts.limits import SHORT_ID_CHARS, truncate
+from fireswarm.contracts.limits import shown_id, truncate
 from fireswarm.contracts.ports import Blobs
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Attachment
 from fireswarm.contracts.skills.given_files import INPUT_FOLDER, GivenFiles
@@ -158,7 +158,7 @@ async def remove_inputs(parts: SwarmParts, task_id: str) -> None:
 def giver_of(task: Task, folders: set[str]) -> Giver:
     """Return a task as a giver, in a folder with the key of its plan, or else its short id, which *folders* lacks."""
     delegated = not task.plan_key or task.is_call
-    name = number_if_taken(safe_name(task.task_id[:SHORT_ID_CHARS] if delegated else task.plan_key), folders)
+    name = number_if_taken(safe_name(shown_id(task.task_id) if delegated else task.plan_key), folders)
     result = task.result
     title = f"{task.assigned_to}, {task.status.value}: {truncate(' '.join(task.objective.split()), MAX_TITLE_CHARS)}"
     if result is None:
