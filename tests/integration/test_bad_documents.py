@@ -10,6 +10,7 @@ import anyio
 import pytest
 from pydantic import ValidationError
 
+from fireswarm.cli.swarm.doctor import MAX_STALLS
 from fireswarm.contracts.ports import Create, Delete, Merge
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, SkillRequest, SkillResult
@@ -191,3 +192,22 @@ def test_doctor_lists_tasks_that_no_agent_will_touch(tmp_path: Path) -> None:
     details = [item["detail"] for item in json.loads(shown) if item["what"] == "tasks"]
     assert {detail.partition(":")[0] for detail in details} == {f"agent_tasks/{name}" for name in tasks}
     assert "agent_tasks/pending: its status is 'pending', which no agent looks for: set it to queued" in details
+
+
+SET_ASIDE = {"status": "blocked", "status_reason": "dead_letter", "summary": "set aside: x. Correct it"}
+
+
+def test_doctor_lists_what_documents_do_not_say_first_and_all_in_json(tmp_path: Path) -> None:
+    odd = {f"odd-{number}": {"assigned_to": "scout", "objective": "x", **SET_ASIDE} for number in range(MAX_STALLS)}
+    tasks = odd | {"zoo": {"assigned_to": "pilot", "status": "queued", "objective": "x"}}
+
+    async def prepare() -> None:
+        async with open_parts(load_settings(tmp_path, environment={})) as core:
+            await core.store.commit([Create(f"agent_tasks/{name}", data) for name, data in tasks.items()])
+
+    anyio.run(prepare)
+    told = command(tmp_path, "doctor").stdout
+    assert "agent_tasks/zoo: no role of this swarm has the name 'pilot'" in told
+    assert "1 more stalled: `swarm doctor --json` lists all" in told
+    every = [item["detail"] for item in json.loads(command(tmp_path, "doctor", "--json").stdout)]
+    assert all(any(f"agent_tasks/{name}: " in detail for detail in every) for name in tasks)

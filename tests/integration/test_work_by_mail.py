@@ -10,6 +10,7 @@ from fireswarm.contracts.ports import Create, Merge, Query
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.contracts.swarm.task import Submitted, TaskSpec, TaskStatus
+from fireswarm.storage.documents import queries
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker import mail, work_by_mail
 from tests.support.swarm import SwarmRig
@@ -85,6 +86,17 @@ async def test_message_written_in_the_console_needs_a_receiver_and_notes_only(sw
         await swarm.clock.settle()
     [task] = await swarm.board.list()
     assert (task.objective, task.created_by, task.session_hash) == ("count the words", "operator", "console")
+
+
+async def test_messages_written_in_the_console_are_listed_with_their_outcome(swarm: SwarmRig) -> None:
+    written = {"to_agent_id": "scout", "kind": "message", "status": "new"}
+    notes = {"m1": "count the words", "m2": ""}
+    creates = [Create(f"agent_mailbox/{name}", written | {"payload": {"notes": text}}) for name, text in notes.items()]
+    await swarm.store.commit(creates)
+    async with working(swarm.core):
+        await swarm.clock.settle()
+    listed = await swarm.core.mailbox.read(queries.newest("agent_mailbox", "created_at", 10, session_hash="console"))
+    assert {item.message_id: item.outcome.partition(" ")[0] for item in listed} == {"m1": "task", "m2": "refused:"}
 
 
 async def test_message_that_only_informs_an_agent_stays_new(swarm: SwarmRig) -> None:

@@ -97,6 +97,22 @@ async def test_pause_and_failure_name_the_command_that_ends_them(swarm: SwarmRig
     assert told.endswith(f"Fix the cause, then run `swarm retry {task.task_id[:8]}`.")
 
 
+async def test_task_for_later_that_never_ran_starts_then(swarm: SwarmRig) -> None:
+    start = swarm.clock.now() + timedelta(hours=1)
+    task = await swarm.submit("later")
+    await swarm.store.commit([Merge(f"agent_tasks/{task.task_id}", {"not_before": start})])
+    assert await swarm.claim() == []
+    told = f"It starts at {start.isoformat()}; `swarm retry {task.task_id[:8]}` starts it now."
+    assert await why(swarm, task.task_id) == told
+
+
+async def test_advice_stands_apart_from_a_traceback(swarm: SwarmRig) -> None:
+    task = await swarm.submit("try", max_attempts=1)
+    await swarm.settle(await swarm.claim_one(), Retry("the disk is full\nTraceback:\n  line 1\n"))
+    told = await why(swarm, task.task_id)
+    assert told.endswith(f"\n  line 1\nFix the cause, then run `swarm retry {task.task_id[:8]}`.")
+
+
 @pytest.mark.parametrize(
     ("change", "fix"),
     [

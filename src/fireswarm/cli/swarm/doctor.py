@@ -42,7 +42,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
 
 MAX_STALLS = 20
-"""Number of stalled tasks that are listed."""
+"""Number of stalled tasks that are listed; JSON has all."""
 
 EXTRAS = {
     "sklearn": "predict",
@@ -75,7 +75,7 @@ def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None,
     if settings is not None:
         findings += _data(settings)
         findings += _models(settings)
-        findings += run_async(lambda: _store(settings))
+        findings += run_async(lambda: _store(settings, most=sys.maxsize if as_json else MAX_STALLS))
     findings += _extras()
     if as_json:
         print_json([{"what": item.what, "ok": item.ok, "detail": item.detail} for item in findings])
@@ -216,15 +216,15 @@ def _model(settings: Settings, user: str) -> Finding:
     return Finding("model", True, "; ".join(notes))
 
 
-async def _store(settings: Settings) -> list[Finding]:
-    """Check that the store can be reached, its indexes, and tasks of unknown roles."""
+async def _store(settings: Settings, most: int) -> list[Finding]:
+    """Check that the store can be reached, its indexes, and tasks that no agent will process."""
     findings: list[Finding] = []
     try:
         async with Swarm.open(settings=settings, create=False) as swarm:
             await swarm.parts.store.get(task_path("doctor"))
             findings.append(Finding("store", True, f"{settings.store.uri}: reachable"))
             findings += await _indexes(swarm)
-            findings += await _stalls(swarm)
+            findings += await _stalls(swarm, most)
     except (FireswarmError, FireliteError) as error:
         findings.append(Finding("store", False, str(error)))
     return findings
@@ -263,14 +263,15 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
     return missing or [Finding("indexes", True, f"{len(probes)} query shapes have their indexes")]
 
 
-async def _stalls(swarm: Swarm) -> list[Finding]:
-    """List tasks that no agent will process, with what to do."""
+async def _stalls(swarm: Swarm, most: int) -> list[Finding]:
+    """List tasks that no agent will process, with what to do: *most* of them."""
     stalls = await swarm.stalls()
     if not stalls:
         return [Finding("tasks", True, "every task is readable and has a role that can execute it")]
-    findings = [Finding("tasks", None, f"{stall.path}: {stall.reason}") for stall in stalls[:MAX_STALLS]]
-    if len(stalls) > MAX_STALLS:
-        findings.append(Finding("tasks", None, f"{len(stalls) - MAX_STALLS} more tasks are stalled"))
+    findings = [Finding("tasks", None, f"{stall.path}: {stall.reason}") for stall in stalls[:most]]
+    if len(stalls) > most:
+        rest = f"{len(stalls) - most:,} more stalled: `swarm doctor --json` lists all"
+        findings.append(Finding("tasks", None, rest))
     return findings
 
 

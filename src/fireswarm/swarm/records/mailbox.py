@@ -141,13 +141,16 @@ class Mailbox:
         return str(write.data["message_id"])
 
     @staticmethod
-    def end_message_write(snapshot: Snapshot, outcome: str) -> Update:
-        """Return the write that ends a message; it requires an unchanged message."""
-        return Update(
-            snapshot.path,
-            {"status": "read", "outcome": truncate(outcome, MAX_STORED_SUMMARY_CHARS)},
-            snapshot.update_time,
-        )
+    def end_message_write(snapshot: Snapshot, outcome: str, *, complete: bool = True) -> Update:
+        """Return the write that ends a message; it requires an unchanged message.
+
+        It completes a hand-written one, so that lists and filters find it, unless *complete* is false.
+        """
+        data = snapshot.data or {}
+        derived = _derived_fields(snapshot) if complete else {}
+        missing = {name: value for name, value in derived.items() if data.get(name) is None}
+        ended = {"status": "read", "outcome": truncate(outcome, MAX_STORED_SUMMARY_CHARS)}
+        return Update(snapshot.path, missing | ended, snapshot.update_time)
 
     async def open(self, task: Task, owner: str, epoch: int) -> Envelope | None:
         """Claim and return a planned task's envelope, or None if it has none.
@@ -214,8 +217,7 @@ def parse_message(snapshot: Snapshot) -> Message:
 def _with_missing_fields(snapshot: Snapshot, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return *data* with the fields that a hand-written message lacks; its ``payload`` needs only ``notes``."""
     session = data.get("session_hash") or HAND_WRITTEN_SESSION
-    message: dict[str, Any] = {"session_hash": session, "task_id": snapshot.id, "from_agent_id": "operator"}
-    message |= {"created_at": snapshot.create_time, **data, "message_id": snapshot.id, "session_hash": session}
+    message = _derived_fields(snapshot) | {**data, "message_id": snapshot.id, "session_hash": session}
     payload = data.get("payload")
     if isinstance(payload, dict):
         task = {"task_id": snapshot.id, "assigned_to": data.get("to_agent_id")}
@@ -227,6 +229,16 @@ def _with_missing_fields(snapshot: Snapshot, data: Mapping[str, Any]) -> dict[st
             "trace": trace,
         } | payload
     return message
+
+
+def _derived_fields(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the fields of every sent message that a hand-written one may lack."""
+    return {
+        "session_hash": HAND_WRITTEN_SESSION,
+        "task_id": snapshot.id,
+        "from_agent_id": "operator",
+        "created_at": snapshot.create_time,
+    }
 
 
 def mode_of(constraints: Constraints) -> SecurityMode:

@@ -57,7 +57,7 @@ async def act_on(parts: SwarmParts, role: str, snapshot: Snapshot, act: Act) -> 
 async def _refuse(parts: SwarmParts, role: str, snapshot: Snapshot, reason: str) -> None:
     """End the message and notify its sender; a message that is too large for the reason ends without it."""
     full = [parts.mailbox.end_message_write(snapshot, f"refused: {reason}"), *_reply(parts, role, snapshot, reason)]
-    for writes in (full, [parts.mailbox.end_message_write(snapshot, "refused")]):
+    for writes in (full, [parts.mailbox.end_message_write(snapshot, "refused", complete=False)]):
         try:
             await parts.store.commit(writes)
         except Conflict:

@@ -65,6 +65,8 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
         case StatusReason.RETRY_BACKOFF | StatusReason.PAUSED:
             if task.not_before is None:
                 return f"It is paused: {task.summary} `{retry}` continues it."
+            if task.epoch == 0:
+                return f"It starts at {task.not_before.isoformat()}; `{retry}` starts it now."
             return f"It will be retried at {task.not_before.isoformat()}; `{retry}` retries it now."
         case (
             StatusReason.DEAD_LETTER
@@ -72,15 +74,23 @@ def _reason_for_block(task: Task, relatives: Mapping[str, Task]) -> str:
             | StatusReason.GATE_FAILED
             | StatusReason.DEADLINE_EXCEEDED
         ):
-            end = "" if (task.error or task.summary).rstrip().endswith((".", "!", "?")) else "."
-            fix = "" if task.uncertain_step else f"{end} Fix the cause, then run `{retry}`."
-            return f"It gave up: {task.error or task.summary}{fix}"
+            return f"It gave up: {_with_advice(task, f'Fix the cause, then run `{retry}`.')}"
         case StatusReason.NEEDS_MODEL | StatusReason.NEEDS_CONFINEMENT:
             return f"{task.summary} Then run `{retry}`."
         case None:
             return f"It is blocked without a reason, so no agent takes it. `{retry}` queues it."
         case _:
             return task.summary
+
+
+def _with_advice(task: Task, advice: str) -> str:
+    """Return why a task gave up, and the *advice*, on its own line after a text of several lines."""
+    text = (task.error or task.summary).rstrip()
+    if task.uncertain_step:
+        return text
+    if "\n" in text:
+        return f"{text}\n{advice}"
+    return f"{text}{'' if text.endswith(('.', '!', '?')) else '.'} {advice}"
 
 
 def _asks(task: Task) -> str:

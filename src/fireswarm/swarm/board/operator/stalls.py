@@ -32,7 +32,7 @@ class Stall(NamedTuple):
 async def find_stalls(board: BoardContext, limit: int = 200) -> list[Stall]:
     """Return stalled tasks among the dead-lettered ones, those that wait, run or have an unknown status, and others.
 
-    Reads up to *limit* documents of each kind.
+    Reads up to *limit* documents of each kind. Those whose document does not say yet why they stand still come first.
     """
     snapshots: dict[str, Snapshot] = {}
     kinds = [queries.dead_letters(limit), queries.unknown_statuses(limit), queries.some_tasks(limit)]
@@ -40,7 +40,10 @@ async def find_stalls(board: BoardContext, limit: int = 200) -> list[Stall]:
     for query in kinds:
         for snapshot in await board.store.query(query):
             snapshots[snapshot.path] = snapshot
-    return [*_stalls(snapshots.values(), board), *await _orphans(snapshots.values(), board)]
+    said, unsaid = [], []
+    for stall in _stalls(snapshots.values(), board):
+        (said if is_set_aside(snapshots[stall.path].data or {}) else unsaid).append(stall)
+    return [*unsaid, *await _orphans(snapshots.values(), board), *said]
 
 
 async def _orphans(snapshots: Iterable[Snapshot], board: BoardContext) -> list[Stall]:
