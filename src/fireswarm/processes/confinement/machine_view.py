@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fireswarm.processes.confinement.bubblewrap import Isolation, Launch, isolate
 from fireswarm.processes.confinement.ladder import choose_rung
-from fireswarm.processes.confinement.landlock import launch as landlock
+from fireswarm.processes.confinement.landlock.launch import LandlockRules, confine_with_landlock
 from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
 from fireswarm.processes.confinement.mounts import PRIVATE_FOLDERS, hidden_kernel_files, shared_python
 from fireswarm.processes.confinement.protected import changeable, everything_but, kept_mounts
@@ -48,19 +48,19 @@ class MachineView:
         if libraries := shared_python():
             passed["LD_LIBRARY_PATH"] = os.pathsep.join(str(path.parent) for path in libraries)
         if choose_rung(self.confinement) == "landlock":
-            return landlock.confine(self._rules(), passed)
+            return confine_with_landlock(self._rules(), passed)
         isolation = Isolation(
             rights=_rights(), mounts=self._mounts(), folder=Path.cwd(), network=self.network, local_sockets=False
         )
         return isolate(isolation, passed)
 
-    def _rules(self) -> landlock.Rules:
+    def _rules(self) -> LandlockRules:
         """Return the rules of Landlock for the view."""
         workspaces = [folder.resolve() for folder in self.workspaces if is_workspace(folder.resolve())]
         writable = [folder.resolve() for folder in self.folders]
         for workspace in workspaces:
             writable += changeable(workspace)
-        return landlock.Rules(
+        return LandlockRules(
             folder=Path.cwd(),
             readable=everything_but(Path("/"), [*PRIVATE_FOLDERS, *_NOT_READ]),
             writable=writable,

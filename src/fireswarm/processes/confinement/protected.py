@@ -43,12 +43,12 @@ class LateNames:
     _known: frozenset[Path] = frozenset()
 
     def __post_init__(self) -> None:
-        self._known = frozenset(self._found())
+        self._known = frozenset(self._find())
 
     def set_aside(self) -> list[str]:
         """Give what has appeared another name; returns one line for each."""
         lines: list[str] = []
-        for path in self._found():
+        for path in self._find():
             if path in self._known:
                 continue
             with contextlib.suppress(OSError):
@@ -57,7 +57,7 @@ class LateNames:
                 lines.append(f"{path.name} is now {other.name}: only a person makes {path.name} here")
         return lines
 
-    def _found(self) -> Iterator[Path]:
+    def _find(self) -> Iterator[Path]:
         for workspace in self.workspaces:
             for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
                 with contextlib.suppress(OSError), os.scandir(folder) as entries:

@@ -134,25 +134,7 @@ def call_filter(machine: str, calls: CallRules) -> bytes | None:
         for numbers in listed:
             if numbers[column] >= 0:  # this machine has the call
                 code += [_step(_EQUAL, numbers[column], 0, 1), _step(_RETURN, answer)]
-    for numbers, argument in calls.opens:
-        if numbers[column] >= 0:
-            code += [
-                _step(_EQUAL, numbers[column], 0, 4),
-                _step(_LOAD, _FIRST_ARGUMENT + 8 * argument),
-                _step(_ANY_BIT, calls.open_flags, 0, 1) if calls.open_flags else _step(_AT_LEAST, 0, 0, 1),
-                _step(_RETURN, _PASS_ON),
-                _step(_RETURN, _ALLOW),
-            ]
-    if calls.opens:  # its flags are in memory; programs then use openat
-        code += [_step(_EQUAL, _OPENAT2, 0, 1), _step(_RETURN, _ERROR | errno.ENOSYS)]
-    for numbers, argument in _ON_PROCESSES if calls.shared else ():
-        code += [
-            _step(_EQUAL, numbers[column], 0, 4),
-            _step(_LOAD, _FIRST_ARGUMENT + 8 * argument),
-            _step(_EQUAL, 0, 1, 0),
-            _step(_RETURN, _ERROR | errno.EPERM),
-            _step(_RETURN, _ALLOW),
-        ]
+    code += [*_judge_opens(calls, column), *(_judge_calls_on_processes(column) if calls.shared else [])]
     if not calls.local_sockets:  # each of a pair of datagram sockets can send to any other socket
         code += [
             _step(_EQUAL, socketpair, 0, 5),
@@ -175,6 +157,37 @@ def call_filter(machine: str, calls: CallRules) -> bytes | None:
         _step(_RETURN, _ALLOW),
     ]
     return b"".join(code)
+
+
+def _judge_opens(calls: CallRules, column: int) -> list[bytes]:
+    """Return the steps that pass on calls which open files."""
+    code: list[bytes] = []
+    for numbers, argument in calls.opens:
+        if numbers[column] >= 0:
+            code += [
+                _step(_EQUAL, numbers[column], 0, 4),
+                _step(_LOAD, _FIRST_ARGUMENT + 8 * argument),
+                _step(_ANY_BIT, calls.open_flags, 0, 1) if calls.open_flags else _step(_AT_LEAST, 0, 0, 1),
+                _step(_RETURN, _PASS_ON),
+                _step(_RETURN, _ALLOW),
+            ]
+    if calls.opens:  # its flags are in memory; programs then use openat
+        code += [_step(_EQUAL, _OPENAT2, 0, 1), _step(_RETURN, _ERROR | errno.ENOSYS)]
+    return code
+
+
+def _judge_calls_on_processes(column: int) -> list[bytes]:
+    """Return the steps that deny changes of other processes."""
+    code: list[bytes] = []
+    for numbers, argument in _ON_PROCESSES:
+        code += [
+            _step(_EQUAL, numbers[column], 0, 4),
+            _step(_LOAD, _FIRST_ARGUMENT + 8 * argument),
+            _step(_EQUAL, 0, 1, 0),
+            _step(_RETURN, _ERROR | errno.EPERM),
+            _step(_RETURN, _ALLOW),
+        ]
+    return code
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

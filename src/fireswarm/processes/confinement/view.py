@@ -30,7 +30,7 @@ from fireswarm.processes.confinement.bubblewrap import (
 )
 from fireswarm.processes.confinement.container import container_environment, start_without_rights
 from fireswarm.processes.confinement.ladder import choose_rung
-from fireswarm.processes.confinement.landlock import launch as landlock
+from fireswarm.processes.confinement.landlock.launch import LandlockRules, confine_with_landlock
 from fireswarm.processes.confinement.landlock.names import CALLERS_PATH, OWN_FOLDER
 from fireswarm.processes.confinement.mounts import (
     PRIVATE_FOLDERS,
@@ -125,7 +125,7 @@ class View:
         owner, passed = self._check_owner(), environment_for(self, environment)
         if choose_rung(self.confinement, owner) == "landlock":
             rules = _rules(self, owner, environment.get("PATH", ""))
-            confined = landlock.confine(rules, passed)
+            confined = confine_with_landlock(rules, passed)
         else:
             isolation = Isolation(
                 rights=user_rights(owner),
@@ -250,7 +250,7 @@ def _readable(view: View, workspace: Path, path: str) -> list[str]:
     return [place for place in dict.fromkeys(places) if Path(place).exists()]
 
 
-def _rules(view: View, owner: tuple[int, int] | None, path: str) -> landlock.Rules:
+def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRules:
     """Return the rules of Landlock for the view. What is readable includes what is writable."""
     workspace = view.workspace.resolve()
     more = () if view.strict else (*_ACCOUNTS, *_readable(view, workspace, path))
@@ -262,7 +262,7 @@ def _rules(view: View, owner: tuple[int, int] | None, path: str) -> landlock.Rul
         readable += everything_but(workspace, [own])
         if view.writable:
             writable += changeable(workspace)
-    return landlock.Rules(
+    return LandlockRules(
         folder=workspace,
         readable=[*readable, *([view.inputs] if view.inputs else [])],
         writable=[*writable, *([view.outputs] if view.outputs else [])],

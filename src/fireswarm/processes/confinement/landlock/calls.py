@@ -131,7 +131,7 @@ class PassedOnCalls:
     def _do(self, name: str, values: list[int]) -> int | None:
         if name in ON_FILES:
             return self._change(name, values)
-        return _DOES[name](self, [_signed(value) for value in values], values)
+        return _DOES[name](self, [_as_signed(value) for value in values], values)
 
     def check_caller(self) -> None:
         """Raise OSError if the process has ended: another one may have its number."""
@@ -328,7 +328,12 @@ _NAMES = {numbers[_COLUMN]: name for name, numbers in {**ON_FILES, **ON_NAMES, *
 
 def _target(name: str, values: list[int]) -> tuple[int, int, int]:
     """Return the descriptor from which a call starts, the address of its path (0: none), and its flags."""
-    first, second, fourth, fifth = _signed(values[0]), values[1], _signed(values[3]), _signed(values[4])
+    first, second, fourth, fifth = (
+        _as_signed(values[0]),
+        values[1],
+        _as_signed(values[3]),
+        _as_signed(values[4]),
+    )
     match name:
         case "fchmod" | "fchown":
             return first, 0, EMPTY_PATH
@@ -347,10 +352,10 @@ def _target(name: str, values: list[int]) -> tuple[int, int, int]:
 def _check_unchanged(link: str, owner: list[int]) -> None:
     """Raise PermissionError unless *owner*, a user and a group, is that of the file, as it is when files are copied."""
     known = os.stat(link)
-    if _signed(owner[0]) not in (-1, known.st_uid) or _signed(owner[1]) not in (-1, known.st_gid):
+    if _as_signed(owner[0]) not in (-1, known.st_uid) or _as_signed(owner[1]) not in (-1, known.st_gid):
         raise PermissionError(errno.EPERM, "files keep their owner")
 
 
-def _signed(value: int) -> int:
+def _as_signed(value: int) -> int:
     value &= 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value

@@ -58,7 +58,7 @@ _KERNEL = ("/proc", "/sys/devices/system/cpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class LandlockRules:
     """What a command may open. It starts in ``folder``.
 
     ``readable`` and ``writable`` are folders and files with all that is below them; ``listed`` are folders whose names
@@ -97,7 +97,7 @@ def missing_limits() -> list[str]:
 
 
 @contextmanager
-def confine(rules: Rules, environment: Mapping[str, str]) -> Generator[Launch]:
+def confine_with_landlock(rules: LandlockRules, environment: Mapping[str, str]) -> Generator[Launch]:
     """Yield the start of a command with *rules*, which lasts until the end of the block.
 
     Its home and its folder for temporary files are new, and removed at the end. Raises SandboxRefused without Landlock.
@@ -121,7 +121,7 @@ def confine(rules: Rules, environment: Mapping[str, str]) -> Generator[Launch]:
         yield replace(launch, environment=variables)
 
 
-def _visible_part(path: str, rules: Rules) -> str:
+def _visible_part(path: str, rules: LandlockRules) -> str:
     """Return the folders of a PATH that the command may read: a shell stops at the first program it may not start."""
     seen = [os.path.realpath(place) for place in (*rules.readable, *rules.writable)]
     listed = [(folder, os.path.realpath(folder)) for folder in path.split(os.pathsep) if folder.startswith("/")]
@@ -129,7 +129,7 @@ def _visible_part(path: str, rules: Rules) -> str:
     return os.pathsep.join(kept)
 
 
-def _private_files(private: Path, rules: Rules) -> dict[str, str]:
+def _private_files(private: Path, rules: LandlockRules) -> dict[str, str]:
     """Make the folders of the command, and its files; returns where they are."""
     made = [private / name for name in ("home", "tmp", "files")]
     for folder in made:
@@ -146,7 +146,7 @@ def _private_files(private: Path, rules: Rules) -> dict[str, str]:
     return found
 
 
-def _description(rules: Rules, private: Path, version: int, report: int) -> dict[str, object]:
+def _description(rules: LandlockRules, private: Path, version: int, report: int) -> dict[str, object]:
     """Return what `start` needs to know."""
     known = _RIGHTS_OF[max(each for each in _RIGHTS_OF if each <= version)] - 1
     writable = [*rules.writable, private / "home", private / "tmp"]
