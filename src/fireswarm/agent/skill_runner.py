@@ -66,7 +66,7 @@ class AgentSkills:
         )
         rules = CodeRules(runtime.confinement, runtime.pass_environment, artifacts)
         publish = partial(_publish, mind.redact)
-        runner = SkillRunner(request, rules, INSTEAD, publish, timeout_seconds=runtime.timeout_seconds)
+        runner = SkillRunner(request, rules, INSTEAD, publish, grant.cwd, timeout_seconds=runtime.timeout_seconds)
         return cls(runner, grant, mind.catalog)
 
     async def run(self, skill: Skill, params: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:

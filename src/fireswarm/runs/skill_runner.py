@@ -14,8 +14,9 @@ import anyio.to_thread
 
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
-from fireswarm.errors import SkillFailed
+from fireswarm.errors import SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold
+from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
 from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import CodeRules, run_skill
@@ -32,13 +33,15 @@ class SkillRunner:
 
     ``advice`` is for a model that calls a skill which needs its own task. ``hold`` is the lease that a
     skill's process needs. A call ends after ``timeout_seconds``, at the time that ``ends_at`` returns for its request.
-    ``artifacts`` and ``signals`` are the results of all skills so far.
+    ``artifacts`` and ``signals`` are the results of all skills so far. ``root`` is the folder in which the ``path``
+    of a call lies: a model, or a skill that plans further calls, names no other.
     """
 
     request: SkillRequest
     rules: CodeRules
     advice: str
     publish: Publish
+    root: Path
     limiter: anyio.CapacityLimiter | None = None
     hold: Hold | None = None
     timeout_seconds: float | None = None
@@ -66,6 +69,7 @@ class SkillRunner:
         Raises SkillFailed and SkillRefused.
         """
         await anyio.to_thread.run_sync(make_state_folder, workdir)
+        params = await anyio.to_thread.run_sync(self._with_inner_path, skill, params)
         request = self.request.model_copy(
             update={
                 "context": {**self.request.context, **params},
@@ -85,3 +89,18 @@ class SkillRunner:
         if result.state is SkillState.FAILED:
             return result, ()
         return await self.publish(result, workdir)
+
+    def _with_inner_path(self, skill: Skill, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return *params* with their ``path`` in full, relative to the root. Raises SkillRefused if it leads out."""
+        named = params.get("path")
+        if not isinstance(named, str) or not named.strip() or named == self.request.context.get("path"):
+            return params
+        text = named.removeprefix("file://")
+        if "://" in text or "\0" in text:
+            return params
+        path, root = (self.root / Path(text).expanduser()).resolve(), self.root.resolve()
+        if self.rules.workdirs is not None and path.is_relative_to(self.rules.workdirs.resolve()):
+            return params
+        if not path.is_relative_to(root) or OWN_FOLDER in path.relative_to(root).parts:
+            raise SkillRefused(f"{skill.name}: the path {named} is outside of {root}: name a file or folder in it")
+        return {**params, "path": str(path)}

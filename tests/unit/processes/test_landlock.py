@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import time
@@ -16,7 +17,7 @@ from fireswarm.processes.confinement.bubblewrap import reason_against
 from fireswarm.processes.confinement.landlock.launch import landlock_version
 from fireswarm.processes.confinement.landlock.names import GIT_PROTECTED, PROTECTED, is_protected
 from fireswarm.processes.confinement.programs import find_program
-from fireswarm.processes.confinement.protected import changeable, everything_but
+from fireswarm.processes.confinement.protected import LateNames, changeable, everything_but
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import run_confined
 from fireswarm.processes.shell import Shell
@@ -214,3 +215,14 @@ def test_protected_names_stay_as_they_are(rung: str, workspace: Path, monkeypatc
         assert not os.path.lexists(workspace / name)
     assert (workspace / "usual.txt").read_text() == "y\n"
     assert ("roles is now roles.set-aside-1: only a person makes roles here" in ran.set_aside) == (rung == "bubblewrap")
+
+
+def test_store_that_a_person_started_meanwhile_keeps_its_name(workspace: Path) -> None:
+    late = LateNames([workspace])
+    (workspace / ".fireswarm").mkdir()
+    lock = workspace / ".fireswarm" / "store.db.lock"
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert late.set_aside() == []
+    assert late.set_aside() == [".fireswarm is now .fireswarm.set-aside-1: only a person makes .fireswarm here"]
+    assert not (workspace / ".fireswarm").exists()

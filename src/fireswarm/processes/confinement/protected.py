@@ -49,7 +49,7 @@ class LateNames:
         """Give what has appeared another name; returns one line for each."""
         lines: list[str] = []
         for path in self._find():
-            if path in self._known:
+            if path in self._known or (path.name == OWN_FOLDER and _is_in_use(path)):
                 continue
             with contextlib.suppress(OSError):
                 other = _free_name(path)
@@ -62,6 +62,21 @@ class LateNames:
             for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
                 with contextlib.suppress(OSError), os.scandir(folder) as entries:
                     yield from sorted(Path(entry.path) for entry in entries if entry.name.casefold() in names)
+
+
+def _is_in_use(folder: Path) -> bool:
+    """Return True if a living process holds the store of a swarm: a person started it meanwhile."""
+    import fcntl  # Windows has none, and no confinement
+
+    for lock in folder.glob("*.lock"):
+        try:
+            with lock.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            continue
+    return False
 
 
 def _free_name(path: Path) -> Path:

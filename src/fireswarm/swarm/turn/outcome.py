@@ -26,6 +26,7 @@ from fireswarm.errors import (
 )
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.turn.given.workspace import check_planned_paths
 from fireswarm.swarm.turn.models import choose_models
 from fireswarm.swarm.turn.state import Turn
 
@@ -58,6 +59,7 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
             return Done(task_result)
         case SkillState.DELEGATING:
             children = tuple(turn.relatives.children)
+            check_planned_paths(result.tasks, turn)
             return Handoff(
                 choose_models(turn, result.tasks),
                 result=task_result,

@@ -35,16 +35,15 @@ from fireswarm.swarm.turn.engines.role_result import (
     RoleResult,
     carry_out,
     describe_roles,
-    named_workspace,
     result_fault,
     revisions_of,
     show_plan,
-    with_whole_path,
 )
 from fireswarm.swarm.turn.facts import TurnMemory, facts_for
 from fireswarm.swarm.turn.given.deliverable import named_files
 from fireswarm.swarm.turn.given.files import InputFiles
 from fireswarm.swarm.turn.given.for_model import inputs_of
+from fireswarm.swarm.turn.given.workspace import named_workspace, with_whole_path
 from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.models import as_begun, models_to_choose
 from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
@@ -192,6 +191,7 @@ def _skills_of(turn: Turn) -> SkillRunner:
         swarm.code_rules,
         HAND_OVER,
         publish,
+        named_workspace(turn) or swarm.settings.path(Path()),
         swarm.processes,
         turn.journal.hold,
         seconds,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -23,6 +22,7 @@ from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.rounds import base_key, find_awaited
 from fireswarm.swarm.turn.given.deliverable import unknown_paths
 from fireswarm.swarm.turn.given.files import InputFiles
+from fireswarm.swarm.turn.given.workspace import with_whole_path
 from fireswarm.swarm.turn.models import choose_models, describe_cost
 from fireswarm.swarm.turn.state import Turn
 
@@ -299,39 +299,3 @@ def _with_dependents(keys: Iterable[str], children: Iterable[Task]) -> list[str]
     while more := [child for child in every if child.task_id not in found and found.keys() & {*child.depends_on}]:
         found |= {child.task_id: child.plan_key for child in more}
     return list(found.values())
-
-
-def named_workspace(turn: Turn) -> Path | None:
-    """Return the folder that the task's context names, or None.
-
-    Raises InvalidInput if it does not exist: in an empty folder, a model would find nothing to work on.
-    """
-    path = _named_path(turn.request.context, turn.swarm.settings.path(Path()))
-    if path is None:
-        return None
-    if not path.exists():
-        raise InvalidInput(f"context.path names {path}, which does not exist on this machine")
-    return (path if path.is_dir() else path.parent).resolve()
-
-
-def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
-    """Return the path that a context names, relative to *base*; None for no path, and for an address."""
-    named = context.get("path")
-    if not isinstance(named, str) or not named.strip() or "://" in named.removeprefix("file://"):
-        return None
-    path = Path(named.removeprefix("file://")).expanduser()
-    return path if path.is_absolute() else base / path
-
-
-def with_whole_path(task: PlannedTask, turn: Turn) -> PlannedTask:
-    """Return a planned task with its path in full: a relative one is relative to the planner's own folder.
-
-    Raises InvalidInput for a path that does not exist.
-    """
-    base = named_workspace(turn) or turn.swarm.settings.path(Path())
-    path = _named_path(task.context, base)
-    if path is None:
-        return task
-    if not path.exists():
-        raise InvalidInput(f"context.path of {task.key} names {path}, which does not exist: list_files shows what does")
-    return task.model_copy(update={"context": {**task.context, "path": str(path)}})

@@ -1,0 +1,70 @@
+"""The folder of a task, and the folders of the tasks that it plans: none is outside of the task's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fireswarm.contracts.skills.skill import PlannedTask
+from fireswarm.errors import InvalidInput
+from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
+from fireswarm.swarm.turn.state import Turn
+
+
+def named_workspace(turn: Turn) -> Path | None:
+    """Return the folder that the task's context names, or None.
+
+    Raises InvalidInput if it does not exist: in an empty folder, a model would find nothing to work on.
+    """
+    path = _named_path(turn.request.context, turn.swarm.settings.path(Path()))
+    if path is None:
+        return None
+    if not path.exists():
+        raise InvalidInput(f"context.path names {path}, which does not exist on this machine")
+    return (path if path.is_dir() else path.parent).resolve()
+
+
+def with_whole_path(task: PlannedTask, turn: Turn) -> PlannedTask:
+    """Return a task planned by a model with its path in full: a relative one is relative to the planner's own folder.
+
+    Raises InvalidInput for a path that does not exist, or that is outside of that folder.
+    """
+    base = named_workspace(turn) or turn.swarm.settings.path(Path())
+    path = _named_path(task.context, base)
+    if path is None:
+        return task
+    if not path.exists():
+        raise InvalidInput(f"context.path of {task.key} names {path}, which does not exist: list_files shows what does")
+    _check_inside(task, path, turn)
+    return task.model_copy(update={"context": {**task.context, "path": str(path)}})
+
+
+def check_planned_paths(tasks: tuple[PlannedTask, ...], turn: Turn) -> None:
+    """Raise InvalidInput if one of *tasks*, planned by code, works in a folder outside of the planning task's own."""
+    for task in tasks:
+        path = _named_path(task.context, turn.swarm.settings.path(Path()))
+        if path is not None and path.exists():
+            _check_inside(task, path, turn)
+
+
+def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
+    """Return the path that a context names, relative to *base*; None for no path, and for an address."""
+    named = context.get("path")
+    if not isinstance(named, str) or not named.strip() or "://" in named.removeprefix("file://"):
+        return None
+    path = Path(named.removeprefix("file://")).expanduser()
+    return path if path.is_absolute() else base / path
+
+
+def _check_inside(task: PlannedTask, path: Path, turn: Turn) -> None:
+    """Raise InvalidInput if *path* leads out of the task's folder, or into the folder of a store."""
+    base = (named_workspace(turn) or turn.swarm.settings.path(Path())).resolve()
+    place = path.resolve()
+    if not place.is_relative_to(base):
+        raise InvalidInput(
+            f"context.path of {task.key} names {path}, which is outside of {base}: a planned task works in the folder "
+            "of the task that plans it. Only a person can name another one, in the context of the objective"
+        )
+    if OWN_FOLDER in place.relative_to(base).parts:
+        raise InvalidInput(f"context.path of {task.key} names {path}, which belongs to the store")
