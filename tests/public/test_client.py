@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,18 @@ async def test_wait_ends_with_its_time_and_for_an_unknown_id(tmp_path: Path) -> 
         assert (await swarm.get(submitted)).status is fs.TaskStatus.QUEUED
         with pytest.raises(fs.errors.NotFound, match="there is no task ghost"):
             await swarm.wait("ghost")
+
+
+@fs.skill("give-up", "Awaits a task that was canceled.")
+async def give_up(request: fs.SkillRequest) -> fs.SkillResult:
+    inner = asyncio.ensure_future(asyncio.Event().wait())
+    inner.cancel()
+    await inner
+    return fs.SkillResult(summary="never")
+
+
+async def test_function_that_cancels_itself_fails_its_task_and_no_other() -> None:
+    async with fs.Swarm.local(roles={"ops": [give_up, deploy]}) as swarm:
+        with pytest.raises(fs.errors.NotDone, match="canceled by its own code"):
+            await swarm.run("try", role="ops", skill="give-up", max_attempts=1, timeout_seconds=20)
+        assert (await swarm.run("go", role="ops", skill="deploy", timeout_seconds=20)).summary == "deployed"
