@@ -48,6 +48,7 @@ async def test_task_that_kills_its_workers_becomes_a_dead_letter(swarm: SwarmRig
 async def test_operator_retry_of_a_dead_letter_restores_all_attempts(swarm: SwarmRig) -> None:
     task = await swarm.submit()
     await swarm.settle(await swarm.claim_one(), Failed("bad credentials"))
+    assert (await swarm.task(task.task_id)).attempt == 1
     retried = await swarm.board.retry(task.task_id)
     assert (retried.status, retried.attempt, retried.error) == (TaskStatus.QUEUED, 0, None)
 
@@ -83,6 +84,16 @@ async def test_pause_that_counts_no_attempt_ends_at_its_time(swarm: SwarmRig) ->
     await swarm.clock.advance(1)
     await swarm.board.sweep("scout")
     assert (await swarm.task(task.task_id)).status is TaskStatus.QUEUED
+
+
+async def test_sweep_after_an_outage_ends_pauses_and_reclaims_no_lease(swarm: SwarmRig) -> None:
+    paused = await swarm.submit("paused")
+    await swarm.settle(await swarm.claim_one(), Snooze(30, "the page is not there yet"))
+    held = await swarm.submit("held")
+    await swarm.claim_one()
+    await swarm.clock.advance(61)
+    assert (await swarm.board.sweep("scout", reclaim=False)).queued == (paused.task_id,)
+    assert (await swarm.board.sweep("scout")).queued == (held.task_id,)
 
 
 async def test_missed_deadline_of_a_blocked_task_is_its_reason(swarm: SwarmRig) -> None:

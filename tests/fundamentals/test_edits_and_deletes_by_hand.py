@@ -61,6 +61,14 @@ async def test_a_hand_written_task_is_found_while_the_queue_never_runs_dry(
     assert await both.board.admit_hand_written("scout") == (0, "")
 
 
+async def test_search_for_hand_written_tasks_reads_no_document_if_there_are_none(swarm: SwarmRig) -> None:
+    for number in range(3):
+        await swarm.submit(f"complete {number}")
+    before = swarm.store.usage.copy()
+    assert await swarm.board.admit_hand_written("scout") == (0, "")
+    assert swarm.store.usage.minus(before).reads == 2, "it costs more than two counts"
+
+
 async def test_a_hand_written_task_among_many_is_found_within_a_few_sweeps(swarm: SwarmRig) -> None:
     for number in range(620):
         await swarm.submit(f"complete {number}")

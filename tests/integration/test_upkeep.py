@@ -13,7 +13,9 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.contracts.swarm.outcome import Retry
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import NotFound, StoreError, StoreUnavailable
+from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.outputs import KEPT_DAYS
+from fireswarm.swarm.worker import upkeep
 from fireswarm.swarm.worker.upkeep import SWEEPS_PER_RECLAIM
 from tests.support.fleet import until
 from tests.support.patience import PATIENCE_SECONDS
@@ -65,6 +67,23 @@ async def test_output_folders_of_tasks_that_are_gone_are_removed_at_the_start(sw
 
     async with working(with_skills(swarm)):
         await until(is_removed, seconds=PATIENCE_SECONDS, what="removing it")
+
+
+async def test_worker_looks_for_old_output_folders_at_the_start_and_once_a_day(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[datetime] = []
+
+    async def look(parts: SwarmParts) -> int:
+        looks.append(parts.clock.now())
+        return 0
+
+    monkeypatch.setattr(upkeep, "remove_old_outputs", look)
+    async with working(with_skills(swarm)):
+        for count in (1, 2, 3):
+            await swarm.clock.advance(1)
+            assert len(looks) == count
+            swarm.clock.stand_still(timedelta(days=1).total_seconds())
 
 
 async def test_idle_worker_reclaims_each_lease_that_another_program_wrote(swarm: SwarmRig) -> None:
@@ -163,21 +182,28 @@ async def test_holder_may_renew_after_an_outage_before_its_lease_is_reclaimed(
     def unreachable_while_away(name: str) -> None:
         call = getattr(type(swarm.store), name)
 
-        async def attempt(*arguments: Any) -> Any:
+        async def attempt(*arguments: Any, **named: Any) -> Any:
             if away:
                 raise StoreUnavailable("away")
-            return await call(*arguments)
+            return await call(*arguments, **named)
 
         monkeypatch.setattr(type(swarm.store), name, attempt)
 
     for name in ("get", "get_many", "query", "commit"):
         unreachable_while_away(name)
-    async with working(with_skills(swarm)):
+
+    async def crash(request: SkillRequest) -> SkillResult:
+        raise ZeroDivisionError("by zero")
+
+    async with working(with_skills(swarm, crash=crash)) as worker:
         for _ in range(int(2 * rules.lease_seconds)):
             await swarm.clock.advance(1)
         away.clear()
-        for _ in range(int(rules.renew_every_seconds)):
-            await swarm.clock.advance(0.9)
+        await swarm.clock.advance(rules.renew_every_seconds / 4)
+        await swarm.submit("another task", skill="crash")
+        await eventually(swarm, lambda: worker.settled == 1, "pausing it, after which the worker sweeps")
+        for _ in range(int(rules.renew_every_seconds / 2)):
+            await swarm.clock.advance(1)
             await swarm.clock.settle()
         await swarm.board.renew(held)
         assert (await swarm.task(task.task_id)).epoch == held.epoch
