@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement import control_group
 from fireswarm.processes.confinement.bubblewrap import Launch
 from fireswarm.processes.confinement.process_limits import Excess, ProcessLimits
 from fireswarm.processes.confinement.view import View
@@ -54,6 +55,17 @@ def test_process_of_the_group_that_has_no_parent_and_no_environment_ends_with_th
     hides = "(env -i /bin/sh -c 'trap \"\" TERM; echo $$ > pid; exec sleep 61.7' &)"
     assert run(tmp_path, f"{hides}; while [ ! -s pid ]; do :; done") == (0, "")
     assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+def test_output_that_a_process_beyond_every_search_holds_open_is_not_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_group, "REMOVAL_SECONDS", 0.02)
+    escapes = f"(env -i setsid /bin/sh -c 'echo $$ > pid; exec sleep {PATIENCE_SECONDS}' &)"
+    assert run(tmp_path, f"{escapes}; while [ ! -s pid ]; do :; done; echo said") == (0, "said\n")
+    pid = int((tmp_path / "pid").read_text())
+    assert not has_ended(pid), "the program's end was noticed only when no process held its output"
+    psutil.Process(pid).kill()
 
 
 def test_program_whose_caller_has_ended_is_killed_at_once(tmp_path: Path) -> None:
