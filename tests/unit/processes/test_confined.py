@@ -51,6 +51,11 @@ def test_both_streams_of_a_program_are_its_output_in_order(tmp_path: Path) -> No
     assert run(tmp_path, "echo 1; echo 2 >&2; echo 3") == (0, "1\n2\n3\n")
 
 
+def test_output_of_many_times_what_a_pipe_holds_arrives_whole(tmp_path: Path) -> None:
+    code, told = run(tmp_path, "head -c 3000000 /dev/zero | tr '\\0' x")
+    assert (code, told.count("x"), len(told)) == (0, 3_000_000, 3_000_000)
+
+
 def test_process_of_the_group_that_has_no_parent_and_no_environment_ends_with_the_program(tmp_path: Path) -> None:
     hides = "(env -i /bin/sh -c 'trap \"\" TERM; echo $$ > pid; exec sleep 61.7' &)"
     assert run(tmp_path, f"{hides}; while [ ! -s pid ]; do :; done") == (0, "")
@@ -62,10 +67,12 @@ def test_output_that_a_process_beyond_every_search_holds_open_is_not_awaited(
 ) -> None:
     monkeypatch.setattr(control_group, "REMOVAL_SECONDS", 0.02)
     escapes = f"(env -i setsid /bin/sh -c 'echo $$ > pid; exec sleep {PATIENCE_SECONDS}' &)"
-    assert run(tmp_path, f"{escapes}; while [ ! -s pid ]; do :; done; echo said") == (0, "said\n")
-    pid = int((tmp_path / "pid").read_text())
-    assert not has_ended(pid), "the program's end was noticed only when no process held its output"
-    psutil.Process(pid).kill()
+    try:
+        assert run(tmp_path, f"{escapes}; while [ ! -s pid ]; do :; done; echo said") == (0, "said\n")
+        assert not has_ended(int((tmp_path / "pid").read_text())), "the end was noticed after the output's only"
+    finally:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(int((tmp_path / "pid").read_text())).kill()
 
 
 def test_program_whose_caller_has_ended_is_killed_at_once(tmp_path: Path) -> None:
