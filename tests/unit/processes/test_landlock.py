@@ -226,3 +226,49 @@ def test_store_that_a_person_started_meanwhile_keeps_its_name(workspace: Path) -
         assert late.set_aside() == []
     assert late.set_aside() == [".fireswarm is now .fireswarm.set-aside-1: only a person makes .fireswarm here"]
     assert not (workspace / ".fireswarm").exists()
+
+
+def test_read_only_command_changes_nothing_beside_a_store(workspace: Path) -> None:
+    (workspace / ".fireswarm").mkdir()
+    line = "echo x > new; echo x > top.txt; mkdir d; mv src s; rm top.txt; ln -s src l; chmod 777 src"
+    assert "denied" in run(f"{line}; truncate -s 0 top.txt", workspace, writable=False)
+    assert sorted(path.name for path in workspace.iterdir()) == [".fireswarm", ".git", "src", "top.txt"]
+    assert (workspace / "top.txt").read_text() == "top\n" and (workspace / "src").stat().st_mode & 0o022 == 0
+
+
+def test_calls_with_broken_addresses_do_not_end_the_launcher(workspace: Path) -> None:
+    code = (
+        "import ctypes, mmap; c = ctypes.CDLL(None, use_errno=True); page = mmap.mmap(-1, 8192);"
+        " start = ctypes.addressof(ctypes.c_char.from_buffer(page)); c.munmap(ctypes.c_void_p(start + 4096), 4096);"
+        " edge = ctypes.c_void_p(start + 4092);"
+        " [c.syscall(number, b'top.txt', edge) for number in (132, 235)];"
+        " c.syscall(280, -100, b'top.txt', edge, 0); c.syscall(280, 2**31 - 1, b'x', edge, -1);"
+        " c.syscall(82, edge, edge); c.syscall(2, ctypes.c_void_p(8), 577, 0o644); c.syscall(76, b'top.txt', -5)"
+    )
+    told = run(f'/usr/bin/python3 -c "{code}"; (setsid env -i sleep {NAP} &); echo later > new; cat new', workspace)
+    assert told.endswith("later\n") and "Traceback" not in told
+    assert [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())] == []
+
+
+def test_no_program_gets_the_rights_of_its_owner(workspace: Path) -> None:
+    run("cp src/a.py new; chmod 6755 new src/a.py; chmod u+s src/a.py", workspace)
+    assert {(workspace / name).stat().st_mode & 0o6000 for name in ("new", "src/a.py")} == {0}
+
+
+def test_git_folder_without_hooks_gets_none(workspace: Path) -> None:
+    for name in ("config", "hooks", "info"):
+        place = workspace / ".git" / name
+        place.unlink() if place.is_file() else place.rmdir()
+    run("mkdir .git/hooks; echo x > .git/config; echo y > .git/usual", workspace)
+    assert sorted(path.name for path in (workspace / ".git").iterdir()) == ["HEAD", "objects", "refs", "usual"]
+
+
+def test_names_that_people_make_between_two_calls_stay(workspace: Path) -> None:
+    (workspace / "roles").symlink_to(workspace / "src")
+    late = LateNames([workspace])
+    (workspace / "agent.yaml").write_text("mine")
+    late.look()
+    assert late.set_aside() == []
+    (workspace / "roles").unlink()
+    (workspace / "roles").mkdir()
+    assert late.set_aside() == ["roles is now roles.set-aside-1: only a person makes roles here"]

@@ -65,6 +65,7 @@ class MachineView:
             readable=everything_but(Path("/"), [*PRIVATE_FOLDERS, *_NOT_READ]),
             writable=writable,
             workspace=workspaces[0] if workspaces else None,
+            changes=True,
             listed=[Path("/")],
             network=self.network,
             capabilities=READ_ALL if os.geteuid() == 0 else 0,

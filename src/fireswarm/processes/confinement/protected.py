@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fireswarm.processes.confinement.landlock.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
@@ -40,16 +40,22 @@ class LateNames:
     """
 
     workspaces: Sequence[Path]
-    _known: frozenset[Path] = frozenset()
+    _known: dict[Path, str] = field(default_factory=dict[Path, str])
+    """What was there, with the targets of links: a link is not mounted, so code can replace it."""
 
     def __post_init__(self) -> None:
-        self._known = frozenset(self._find())
+        self.look()
+
+    def look(self) -> None:
+        """Learn what is there now: what people made until now stays."""
+        self._known = {path: _target(path) for path in self._find()}
 
     def set_aside(self) -> list[str]:
         """Give what has appeared another name; returns one line for each."""
         lines: list[str] = []
         for path in self._find():
-            if path in self._known or (path.name == OWN_FOLDER and _is_in_use(path)):
+            is_known = path in self._known and self._known[path] in ("", _target(path))
+            if is_known or (path.name == OWN_FOLDER and _is_in_use(path)):
                 continue
             with contextlib.suppress(OSError):
                 other = _free_name(path)
@@ -62,6 +68,11 @@ class LateNames:
             for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
                 with contextlib.suppress(OSError), os.scandir(folder) as entries:
                     yield from sorted(Path(entry.path) for entry in entries if entry.name.casefold() in names)
+
+
+def _target(path: Path) -> str:
+    """Return where a link leads; "" if it is none."""
+    return str(path.readlink()) if path.is_symlink() else ""
 
 
 def _is_in_use(folder: Path) -> bool:
@@ -92,7 +103,11 @@ def changeable(workspace: Path) -> list[Path]:
     protected = [workspace / OWN_FOLDER, *protected_places(workspace)]
     with os.scandir(workspace) as entries:
         names = sorted(entry.path for entry in entries if not entry.is_symlink())
-    return [place for name in names for place in everything_but(Path(name), protected)]
+    places = [place for name in names for place in everything_but(Path(name), protected)]
+    if (git := workspace / GIT) in places:  # it has no protected name yet, and gets none
+        places.remove(git)
+        places += [path for path in sorted(git.iterdir()) if not path.is_symlink()] if git.is_dir() else []
+    return places
 
 
 def everything_but(folder: Path, hidden: Iterable[Path]) -> list[Path]:

@@ -268,6 +268,7 @@ def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRule
         writable=[*writable, *([view.outputs] if view.outputs else [])],
         listed=[] if own.is_dir() else [workspace],
         workspace=workspace if (view.writable or own.is_dir()) and view.protects and not view.strict else None,
+        changes=view.writable,
         watches_reading=own.is_dir(),
         capabilities=READ_ALL if owner is not None and not _is_reachable(workspace, owner) else 0,
         network=view.network and not view.strict,

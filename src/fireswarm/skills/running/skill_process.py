@@ -114,6 +114,7 @@ class ConfinedProcess:
         Raises SandboxRefused if the process cannot be confined here, EOFError or OSError if it dies, and SkillFailed if
         it breaks the protocol or exceeds `LIMITS`.
         """
+        self._late.look()
         answered = threading.Event()
         watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
         watch.start()

@@ -58,6 +58,9 @@ CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 _RECEIVE, _SEND, _IS_VALID, _GIVE = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
 _CONTINUE = 1
+_MODES = 0o1777
+"""Bits of a mode that are set: a program that runs as its owner would give other users his rights."""
+
 _CALL = struct.Struct("=QIIiIQ6Q")
 _REMOVE_FOLDER, _FOLLOW = 0x200, 0x400
 
@@ -96,15 +99,16 @@ class Name:
 class PassedOnCalls:
     """Answers the calls that arrive at ``listener``.
 
-    The command may change what is in ``writable``, by the rules of Landlock, and also other names in ``workspace`` that
-    are not protected.
+    The command may change what is in ``writable``, by the rules of Landlock. If it ``changes`` its ``workspace``, it
+    may also change other names there that are not protected; otherwise it reads them.
     """
 
-    def __init__(self, writable: list[str], workspace: str | None) -> None:
+    def __init__(self, writable: list[str], workspace: str | None, changes: bool) -> None:
         self.listener = -1
         self.caller = Caller(0)
         self._writable = writable
         self._workspace = workspace
+        self._changes = changes
         self._number = 0
 
     def answer(self) -> None:
@@ -123,6 +127,8 @@ class PassedOnCalls:
             left = _CONTINUE
         except OSError as error:
             failed = error.errno or errno.EPERM
+        except (ValueError, OverflowError, struct.error):  # an address or a value that no program means
+            failed = errno.EINVAL
         try:
             fcntl.ioctl(self.listener, _SEND, bytearray(struct.pack("=QqiI", self._number, result, -failed, left)))
         except OSError:  # the caller has ended
@@ -148,7 +154,7 @@ class PassedOnCalls:
         """Raise PermissionError unless the command may change what is at *path*."""
         if self._covers(path):
             return
-        if self._is_in_workspace(path) and self._workspace is not None:
+        if self._changes and self._is_in_workspace(path):
             parts = tuple(path.removeprefix(f"{self._workspace}/").split("/"))
             if not is_protected(parts):
                 return
@@ -171,7 +177,7 @@ class PassedOnCalls:
             self.check_caller()
             self._check(place_of(opened))
             if "chmod" in name:
-                os.chmod(link_to(opened), values[1 if name in ("chmod", "fchmod") else 2] & 0o7777)
+                os.chmod(link_to(opened), values[1 if name in ("chmod", "fchmod") else 2] & _MODES)
             elif "chown" in name:
                 _check_unchanged(link_to(opened), values[2:4] if name == "fchownat" else values[1:3])
             elif _libc.utimensat(CURRENT_FOLDER, link_to(opened).encode(), times, 0):
@@ -215,7 +221,7 @@ class PassedOnCalls:
             self._leave(name.place)
             self._check(name.path)
             wanted = flags | os.O_NOFOLLOW | os.O_EXCL | os.O_CLOEXEC
-            opened = os.open(name.text, wanted, mode & 0o7777 & ~self.caller.mask, dir_fd=name.folder)
+            opened = os.open(name.text, wanted, mode & _MODES & ~self.caller.mask, dir_fd=name.folder)
         return self._give(opened, flags)
 
     def _give(self, opened: int, flags: int) -> int:
@@ -232,7 +238,7 @@ class PassedOnCalls:
         with Name(self, folder, address) as name:
             self._leave(name.place)
             self._check(name.path)
-            make(name, mode & 0o7777 & ~self.caller.mask)
+            make(name, mode & _MODES & ~self.caller.mask)
 
     def remove(self, folder: int, address: int, flags: int) -> None:
         """Remove a file, or an empty folder."""

@@ -62,10 +62,11 @@ class LandlockRules:
     """What a command may open. It starts in ``folder``.
 
     ``readable`` and ``writable`` are folders and files with all that is below them; ``listed`` are folders whose names
-    it may list. In ``workspace``, it may also make and change other names than those of `names`; with
-    ``watches_reading``, it reads them too, although they are not in ``readable``. ``owner`` are the user and the group
-    that it becomes; ``capabilities`` the bits of the privileges of root that it keeps. ``files`` are contents by paths,
-    and ``places`` are folders by paths, that stand in its words and in its environment for the places where they are.
+    it may list. If it ``changes`` its ``workspace``, it may also make and change other names there than those of
+    `names`; with ``watches_reading``, it reads them too, although they are not in ``readable``. ``owner`` are the user
+    and the group that it becomes; ``capabilities`` the bits of the privileges of root that it keeps. ``files`` are
+    contents by paths, and ``places`` are folders by paths, that stand in its words and in its environment for the
+    places where they are.
     """
 
     folder: Path
@@ -73,6 +74,7 @@ class LandlockRules:
     writable: Sequence[Path | str] = ()
     listed: Sequence[Path | str] = ()
     workspace: Path | None = None
+    changes: bool = False
     watches_reading: bool = False
     network: bool = False
     strict: bool = False
@@ -172,6 +174,7 @@ def _description(rules: LandlockRules, private: Path, version: int, report: int)
         "folder": str(rules.folder),
         "rules": [(os.path.realpath(place), rights) for place, rights in granted],
         "workspace": str(rules.workspace) if rules.workspace else None,
+        "changes": rules.changes,
         "writable": [os.path.realpath(place) for place in writable],
         "handled": known,
         "handled_network": 0 if rules.network else _TCP,

@@ -35,7 +35,7 @@ class Caller:
         if not address:
             return None
         if name == "utimensat":
-            return self.read(address, _TIMES.size)
+            return _TIMES.pack(*_TIMES.unpack(self.read(address, _TIMES.size)))
         if name == "utime":
             first, second = struct.unpack("=2q", self.read(address, 16))
             return _TIMES.pack(first, 0, second, 0)

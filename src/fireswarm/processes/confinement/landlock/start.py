@@ -66,7 +66,10 @@ def main() -> int:
             ours.close()
             _become(given, sys.argv[2:], theirs)
         theirs.close()
-        return _supervise(child, ours, PassedOnCalls(given["writable"], given["workspace"]))
+        try:
+            return _supervise(child, ours, PassedOnCalls(given["writable"], given["workspace"], given["changes"]))
+        finally:
+            _kill_descendants()
     except (Failure, OSError) as error:
         return _tell(error)
 
@@ -171,7 +174,7 @@ def _filter_calls(program: bytes) -> int:
 
 
 def _supervise(child: int, channel: socket.socket, calls: PassedOnCalls) -> int:
-    """Answer the calls that the filter passes on until *child* has ended, then kill what it left behind."""
+    """Answer the calls that the filter passes on until *child* has ended; returns its exit code."""
     woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, _wake)
@@ -197,7 +200,6 @@ def _supervise(child: int, channel: socket.socket, calls: PassedOnCalls) -> int:
                 calls.answer()
             else:  # no process is left that could call
                 poll.unregister(number)
-    _kill_descendants()
     return code
 
 
