@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from fireswarm.settings.run_folders import STATE_HOME
 from tests.support.swarm import SwarmRig, open_emulator_swarm, open_test_swarm
 
 
@@ -14,6 +16,13 @@ from tests.support.swarm import SwarmRig, open_emulator_swarm, open_test_swarm
 def anyio_backend() -> str:
     """Async tests run on asyncio, as the official client does."""
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The agent keeps its runs in a temporary folder, not in that of the person who runs the tests."""
+    with mock.patch.dict(os.environ, {STATE_HOME: str(tmp_path_factory.mktemp("state"))}):
+        yield
 
 
 @pytest.fixture

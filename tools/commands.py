@@ -64,6 +64,7 @@ EXAMPLES: dict[str, str] = {
     "agent resume": "agent resume latest --script answers.json",
     "agent chat": f"agent chat --session notes --script answers.json  {LONG}",
     "agent replay": "agent replay latest --event-stream",
+    "agent runs": "agent runs --limit 5",
     "agent config init": "agent config init",
     "agent config validate": "agent config validate --file agent.yaml",
     "agent trust": "agent trust agent.yaml",

@@ -30,6 +30,7 @@ from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.runs.make_mind import redactor_for
 from fireswarm.runs.sinks.files import EVENTS_FILE, read_events
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.run_folders import STATE_HOME
 
 ROOT = HERE.parents[1]
 STOP_SECONDS = 5.0
@@ -86,8 +87,9 @@ class Place:
         return self.folder / "agent"
 
     @property
-    def runs(self) -> Path:
-        return self.home / "runs"
+    def state(self) -> Path:
+        """Folder of the state of programs: what the agent keeps of the run is below it."""
+        return self.folder / "state"
 
     @property
     def ended(self) -> Path:
@@ -95,7 +97,7 @@ class Place:
 
     @property
     def outputs(self) -> list[Path]:
-        return sorted(self.runs.glob(f"*/{OUTPUT_FOLDER}"))
+        return sorted(self.state.glob(f"*/*/*/{OUTPUT_FOLDER}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ async def _run_child(
             stdout=stderr,
             stderr=stderr,
             cwd=ROOT,
-            env={**os.environ, **environment, "PATH": program_path()},
+            env={**os.environ, **environment, "PATH": program_path(), STATE_HOME: str(place.state)},
             start_new_session=True,  # Ctrl+C stops this process, and this one stops its children
         )
     try:
@@ -248,7 +250,7 @@ def _read_end(path: Path) -> Ended | None:
 
 def measure_logs(place: Place, result: Result, since: datetime | None) -> None:
     """Add up what the events of the run say, also of one that was ended in the middle."""
-    for log in place.runs.glob(f"*/{EVENTS_FILE}"):
+    for log in place.state.glob(f"*/*/*/{EVENTS_FILE}"):
         with contextlib.suppress(InvalidInput, OSError):
             for event in read_events(log.parent):
                 if since is None or event.timestamp >= since:

@@ -12,6 +12,7 @@ from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.swarm.task import Submitted, Task, TaskStatus
 from fireswarm.runs.make_mind import redactor_for
 from fireswarm.settings import Settings
+from fireswarm.settings.run_folders import kept_runs
 
 SESSION = "bench"
 DELIVERED = "delivered"
@@ -38,7 +39,7 @@ async def carry_out_order(order: Order) -> Ended:
         ended = watch.end(*await _describe(swarm, task))
         for artifact in task.result.artifacts if task.result is not None else ():
             if artifact.uri is not None:
-                await copy_one(swarm, artifact, Path(order.home) / "runs" / DELIVERED / OUTPUT_FOLDER)
+                await copy_one(swarm, artifact, kept_runs(Path(order.home)) / DELIVERED / OUTPUT_FOLDER)
     return ended
 
 

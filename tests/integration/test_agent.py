@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.swarm.event import EventRecord
-from tests.support.commands import GOOD, TASK, TURNS, agent, at, events, lay_out, script, serving
+from tests.support.commands import GOOD, TASK, TURNS, agent, at, events, kept, lay_out, script, serving
 from tests.support.minds import KEY, KEYED, ask, command, decided, use
 from tests.support.providers import Reply
 
@@ -69,7 +69,7 @@ def test_packaged_code_skill_reads_the_working_folder(root: Path) -> None:
 
 def test_log_truncated_by_a_crash_can_be_replayed(root: Path) -> None:
     agent(root, "run", TASK, *script(root, GOOD))
-    [path] = (root / "runs").glob("*/events.jsonl")
+    [path] = kept(root).glob("*/events.jsonl")
     path.write_bytes(path.read_bytes()[:-40])
     replayed = agent(root, "replay", path.parent.name, "--event-stream")
     assert replayed.code == 0
@@ -83,7 +83,8 @@ def test_json_option_prints_only_the_conclusion(root: Path) -> None:
     assert done.stderr == ""
     told = done.json
     assert (told["ending"], told["answer"], told["skill"], told["turns"]) == ("finished", "Hello, Ada.", "greeter", 3)
-    assert (root / "runs" / told["run_id"]).is_dir()
+    assert (kept(root) / told["run_id"]).is_dir()
+    assert (root / "runs" / told["run_id"] / "events.jsonl").is_file()
     assert told["calls"] == 3
 
 
@@ -165,7 +166,8 @@ def test_run_goes_on_only_in_its_folder(root: Path, tmp_path: Path) -> None:
     assert agent(root, "run", TASK, *options).code == 0
     (root / "elsewhere").mkdir()
     moved = ("--config", str(root / "agent.yaml"), "--script", str(root / "answers.json"))
-    ended = agent(root / "elsewhere", "resume", "latest", *moved)
+    run = kept(root).glob("*-*-*").__next__().name
+    ended = agent(root / "elsewhere", "resume", run, *moved, HOME=str(root / "home"))
     assert (ended.code, f"worked in {root}: resume it there" in ended.stderr) == (1, True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fireswarm.cli.shared.errors import report_errors
-from tests.support.commands import TASK, agent, lay_out, script
+from tests.support.commands import TASK, agent, kept, lay_out, script
 from tests.support.experts import calls
 
 ASKING: list[Any] = [{"calls": [{"name": "ask_user", "input": {"question": "Who?", "name": "who"}}]}, "Hello.", "Bye."]
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def run_folder(root: Path) -> Path:
-    [events] = (root / "runs").glob("*/events.jsonl")
+    [events] = kept(root).glob("*/events.jsonl")
     return events.parent
 
 
@@ -238,10 +238,10 @@ def test_script_that_fails_ends_the_run_with_its_error_and_its_line(root: Path) 
 
 
 def test_folder_that_cannot_be_written_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (root / "runs").write_text("a file")
+    (root / "home" / ".local").write_text("a file")
     refused = agent(root, "run", TASK, *script(root, "One."))
     assert (refused.code, "Traceback" in refused.stderr) == (1, False)
-    assert "runs" in refused.stderr
+    assert ".local" in refused.stderr and "XDG_STATE_HOME" in refused.stderr
 
 
 def test_only_an_error_about_a_file_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -340,7 +340,7 @@ def test_always_holds_in_a_resumed_run(root: Path) -> None:
 def test_words_of_a_denial_are_the_message(said: str, told: str, root: Path) -> None:
     assert agent(root, "run", TASK, *script(root, *WORKING[1:])).code == 3
     assert agent(root, "resume", "latest", "--resume-answer", f"approval={said}").code == 0
-    steps = (root / "runs").glob("*/steps.jsonl")
+    steps = kept(root).glob("*/steps.jsonl")
     [denied] = [line for path in steps for line in path.read_text().splitlines() if '"denied:' in line]
     assert told in denied and ("in another form" in denied) == (said == "n")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import GOOD, TASK, agent, at, lay_out, script, serving
+from tests.support.commands import GOOD, TASK, agent, at, kept, lay_out, script, serving
 from tests.support.providers import Reply
 
 
@@ -37,10 +37,11 @@ def test_folder_of_runs_that_exists_stays_as_it_is(root: Path) -> None:
     assert not (root / "runs" / ".gitignore").exists()
 
 
-def test_chat_makes_the_folder_of_runs(root: Path) -> None:
+def test_chat_keeps_its_history_out_of_the_project(root: Path) -> None:
     assert agent(root, "chat", *script(root, GOOD), typed=f"{TASK}\n\n").code == 0
     assert (root / "runs" / ".gitignore").read_text() == "*\n"
-    assert (root / "runs" / "chats").is_dir()
+    assert [path.name for path in (root / "runs").glob("*/*")] == ["events.jsonl"]
+    assert (kept(root) / "chats").is_dir()
 
 
 def test_path_of_an_artifact_is_printed_as_it_is(tmp_path: Path) -> None:
@@ -50,5 +51,5 @@ def test_path_of_an_artifact_is_printed_as_it_is(tmp_path: Path) -> None:
     with serving([write, Reply("Done.")]) as served:
         keys = at(served, root, decision_mode="tools")
         done = agent(root, "run", "write a report", "--provider", "anthropic", "--yes", **keys)
-    [file] = (root / "runs").glob("*/outputs/*")
+    [file] = kept(root).glob("*/outputs/*")
     assert f"file: {file}\n" in done.stderr

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.commands import GOOD, TASK, Done, agent, at, environment, events, lay_out, script, serving
+from tests.support.commands import GOOD, TASK, Done, agent, at, environment, events, kept, lay_out, script, serving
 from tests.support.minds import KEY, KEYED, command, decided, use
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.providers import Reply, in_order
@@ -34,7 +34,12 @@ def root(tmp_path: Path) -> Path:
 def leaks(root: Path, done: Done) -> list[str]:
     """Return each output and file that contains a planted secret, once per secret."""
     texts = {"stdout": done.stdout, "stderr": done.stderr}
-    texts |= {str(path): path.read_text("utf-8", "replace") for path in (root / "runs").rglob("*") if path.is_file()}
+    texts |= {
+        str(path): path.read_text("utf-8", "replace")
+        for folder in (kept(root), root / "runs")
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
     return [where for where, text in texts.items() for secret in (SECRET, SPACED, KEY) if secret in text]
 
 
@@ -67,7 +72,7 @@ def test_planted_secrets_appear_in_no_file_and_no_output(provider: str, as_json:
     assert done.code == 0, done.stderr
     assert "[redacted]" in done.stdout
     assert leaks(root, done) == []
-    bodies = {path.name for path in (root / "runs").glob("*/bodies/*")}
+    bodies = {path.name for path in kept(root).glob("*/bodies/*")}
     assert {"llm_1.0.1.request.json", "llm_1.0.2.response.json"} <= bodies
     replayed = agent(root, "replay", "latest", "--event-stream")
     assert leaks(root, replayed) == []
@@ -79,16 +84,16 @@ def test_chat_and_skill_files_contain_no_secrets(root: Path) -> None:
     typed = f"summarize the notes, {SECRET} included\n\n"
     done = agent(root, "chat", *script(root, plan, GOOD), typed=typed, MY_PASSWORD=SECRET)
     assert done.code == 0, done.stderr
-    assert any((root / "runs").glob("*/artifacts/*/*"))
+    assert any(kept(root).glob("*/artifacts/*/*"))
     assert leaks(root, done) == []
 
 
 def test_model_request_bodies_are_stored_only_when_configured(root: Path) -> None:
     (root / "agent.yaml").write_text("logging:\n  debug_llm_bodies: true\n")
     agent(root, "run", TASK, *script(root, GOOD), "--debug-llm", "false")
-    assert not list((root / "runs").rglob("bodies"))
+    assert not list(kept(root).rglob("bodies"))
     agent(root, "run", TASK, *script(root, GOOD))
-    assert len(list((root / "runs").rglob("bodies/*"))) == 2
+    assert len(list(kept(root).rglob("bodies/*"))) == 2
 
 
 # ── signals ─────────────────────────────────────────────────────────────────────────────────────────────

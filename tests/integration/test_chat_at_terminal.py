@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import environment, lay_out, script
+from tests.support.commands import environment, kept, lay_out, script
 from tests.support.terminal import CTRL_C, CTRL_D, PASTE, UP, Terminal, agent_at_terminal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudoterminal")
@@ -88,7 +88,7 @@ def said(root: Path) -> list[str]:
 
 def steering(root: Path) -> list[str]:
     """What the model was told in its work, of the one run."""
-    [run] = (root / "runs").glob("2*")
+    [run] = kept(root).glob("2*")
     steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
     return [step["result"]["text"] for step in steps if step["step"].startswith("steering:")]
 
@@ -112,7 +112,7 @@ def test_history_lasts_between_chats_without_secrets(root: Path) -> None:
             terminal.expect("> ")
         terminal.type(CTRL_D)
         assert terminal.ended() == 0
-    path = root / "runs" / "chats" / "history.jsonl"
+    path = kept(root) / "chats" / "history.jsonl"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert key not in path.read_text()
     with chat(root, "--session", "another") as terminal:
@@ -267,7 +267,7 @@ def test_question_is_answered_at_a_terminal_while_a_file_gets_the_answer(root: P
 
 
 def test_history_that_is_damaged_is_read_as_far_as_possible(root: Path) -> None:
-    path = root / "runs" / "chats" / "history.jsonl"
+    path = kept(root) / "chats" / "history.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(b'"good"\n{}\n\xff\n[1]\n"' + b"x" * 100 + b"\n" + b"[" * 5_000 + b"\n")
     path.chmod(0o644)
@@ -278,7 +278,7 @@ def test_history_that_is_damaged_is_read_as_far_as_possible(root: Path) -> None:
 
 
 def test_history_follows_no_link_and_opens_no_pipe(root: Path) -> None:
-    path = root / "runs" / "chats" / "history.jsonl"
+    path = kept(root) / "chats" / "history.jsonl"
     path.parent.mkdir(parents=True)
     (root / "victim").write_text("kept\n")
     path.symlink_to(root / "victim")

@@ -110,6 +110,7 @@ def test_a_settings_file_that_does_not_exist_is_an_error(line: str, tmp_path: Pa
 
 def test_every_command_of_the_agent_is_known_here() -> None:
     assert set(names(typer.main.get_command(agent_app))) == {
+        "runs",
         "run", "resume", "chat", "replay", "trust", "capabilities", "config init", "config validate", "skills list",
         "skills inspect", "skills check", "skills bench",
     }  # fmt: skip

@@ -33,6 +33,7 @@ from fireswarm.mind.approvals import place_of, questions_for
 from fireswarm.mind.gate import command_call
 from fireswarm.runs.sinks.files import read_events
 from fireswarm.settings import load_settings
+from fireswarm.settings.run_folders import kept_runs
 from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.turn.turn import open_journal
 from tests.support.fleet import environment
@@ -89,6 +90,7 @@ EXPECTED = {
     "agent run": "no model was called and no tool was run",
     "agent resume": "run ",
     "agent replay": "run_finished",
+    "agent runs": "dry_run",
     "agent config init": "wrote agent.yaml",
     "agent config validate": "valid",
     "agent trust": "trusted agent.yaml with its current content",
@@ -301,7 +303,7 @@ def test_first_agent_run_matches_the_tutorial(folder: Path) -> None:
     assert "One thing is open: water the basil." in ended.out
     told = re.findall(r"^\d\d:\d\d:\d\d [0-9a-f]{8} .{2} \S+ +(\w+)", ended.err, re.M)
     assert told == kinds
-    [checklist] = (folder / "runs").glob("*/artifacts/*/checklist.md")
+    [checklist] = kept_runs(folder).glob("*/artifacts/*/checklist.md")
     assert "- [ ] water the basil (garden.md:3)" in checklist.read_text()
 
 

@@ -27,7 +27,7 @@ from fireswarm.swarm.turn.given.files import input_root
 from fireswarm.swarm.turn.outputs import KEPT_DAYS, output_folder, remove_old_outputs, remove_outputs
 from tests.integration.test_calling_in_a_swarm import Expert, report
 from tests.integration.test_thinking import Killed, events_of, one_turn, reclaimed, submit, thinking, was_killed
-from tests.support.commands import agent
+from tests.support.commands import agent, kept
 from tests.support.experts import bash, calls
 from tests.support.swarm import SwarmRig, open_test_swarm
 
@@ -272,7 +272,7 @@ def test_agent_prints_its_files_at_the_end(tmp_path: Path) -> None:
     options = _agent_script(tmp_path, calls(store("report.md", f"# R {SECRET}\n", type="report"), bash(line)), "Done.")
     ran = agent(tmp_path, "run", "report", "--yes", *options)
     assert ran.code == 0, ran.stderr
-    [folder] = (tmp_path / "runs").glob("*/outputs")
+    [folder] = kept(tmp_path).glob("*/outputs")
     assert f"file: {folder}/a.txt" in ran.stderr and f"report: {folder}/report.md" in ran.stderr
     assert "Left out of the artifacts: " in ran.stderr and "link: a link" in ran.stderr
     assert ran.stdout == "Done.\n", "a pipe gets the answer only"
@@ -292,7 +292,7 @@ def test_agent_stores_artifacts_without_asking_and_read_only(tmp_path: Path) -> 
 
 def test_run_without_files_leaves_no_output_folder(tmp_path: Path) -> None:
     ran = agent(tmp_path, "run", "nothing", *_agent_script(tmp_path, "Done."))
-    assert (ran.code, list((tmp_path / "runs").glob("*/outputs"))) == (0, [])
+    assert (ran.code, list(kept(tmp_path).glob("*/outputs"))) == (0, [])
 
 
 async def test_old_folders_of_tasks_that_ended_or_are_gone_are_removed(swarm: SwarmRig, tmp_path: Path) -> None:

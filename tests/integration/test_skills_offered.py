@@ -12,7 +12,7 @@ from fireswarm.settings import load_settings
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.opening.open_parts import load_swarm
 from tests.integration.test_cli import swarm
-from tests.support.commands import agent
+from tests.support.commands import agent, kept
 from tests.support.experts import calls
 
 MINE = "---\nname: mine\ndescription: Does mine.\n---\nDo.\n"
@@ -57,7 +57,7 @@ def test_model_that_names_such_a_skill_is_told(root: Path, name: str) -> None:
     (root / "answers.json").write_text(json.dumps(answers))
     ran = agent(root, "run", "plan", "--script", "answers.json", "--json")
     assert ran.code == 0, ran.stderr
-    [folder] = (root / "runs").glob("*-*-*")
+    [folder] = kept(root).glob("*-*-*")
     assert "needs a swarm" in (folder / "events.jsonl").read_text()
 
 

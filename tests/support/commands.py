@@ -17,6 +17,7 @@ from anyio.from_thread import start_blocking_portal
 
 from fireswarm.cli import agent_command
 from fireswarm.contracts.swarm.event import EventRecord
+from fireswarm.settings.run_folders import kept_runs
 from fireswarm.settings.trust import TrustedFiles
 from tests.support.minds import GREETER, KEY, KEYED, command, decided, use
 from tests.support.providers import FakeProviders
@@ -81,6 +82,12 @@ def script(root: Path, *answers: Any) -> tuple[str, str]:
 
 GOOD = decided(text="Hello, Ada.")
 TURNS = (decided(use("greeter"), command(SCRIPT_LINE)), decided(command("ls skills")), GOOD)
+
+
+def kept(root: Path) -> Path:
+    """The folder in which the command keeps the runs of *root*."""
+    with mock.patch.dict(os.environ, environment(root), clear=True):
+        return kept_runs(root)
 
 
 def events(root: Path) -> list[EventRecord]:

@@ -1,4 +1,4 @@
-"""The output folder of a stand-alone run: ``runs/<run_id>/outputs``."""
+"""The output folder of a stand-alone run: ``outputs`` in the folder of the run."""
 
 from __future__ import annotations
 

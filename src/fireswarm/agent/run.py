@@ -1,4 +1,4 @@
-"""Run the stand-alone agent on one task and write the run to ``runs/<run_id>/``."""
+"""Run the stand-alone agent on one task, and keep the run in the state folder of the user."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ from fireswarm.runs.make_mind import (
     prompt_file,
     redactor_for,
 )
-from fireswarm.runs.sinks.files import RunLog, new_run_id
+from fireswarm.runs.sinks.files import RunLog, new_run_id, open_copy
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
-from fireswarm.settings.run_folders import SPEND_FILE, make_runs_folder
+from fireswarm.settings.run_folders import SPEND_FILE, kept_runs, make_kept_folder
 from fireswarm.skills.packs.catalog import Catalog
 
 
@@ -115,8 +115,10 @@ async def carry_out(
     watching = watching or Watching()
     clock = ServerClock()
     run_id = resume or run_id or new_run_id(clock.now())
-    runs = root / settings.logging.jsonl_dir
-    make_runs_folder(runs)
+    runs = kept_runs(root)
+    make_kept_folder(runs / run_id)
+    if resume is None:
+        given.keep(runs / run_id, redactor_for(settings))
     log = RunLog(
         runs / run_id,
         run_id,
@@ -125,9 +127,8 @@ async def carry_out(
         debug=settings.logging.debug_llm_bodies,
         on_event=watching.on_event,
         on_words=watching.on_words,
+        copy=open_copy(root, settings.logging.jsonl_dir, run_id),
     )
-    if resume is None:
-        given.keep(log.folder, redactor_for(settings))
     ledger = FileLedger(runs / SPEND_FILE, clock, given.session, run_id)
     try:
         mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)

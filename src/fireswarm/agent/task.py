@@ -10,8 +10,7 @@ from typing import Any
 
 from fireswarm.errors import InvalidInput
 from fireswarm.redaction import Redactor
-
-TASK_FILE = "task.json"
+from fireswarm.runs.sinks.seal import TASK_FILE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,19 @@
-"""Read a file without blocking on a pipe: other kinds of files are refused after they are opened."""
+"""Open files in places that others can change: no pipe blocks, and links lead nowhere."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
 
 
 def read_regular_file(path: Path, limit: int, *, follow: bool = True) -> bytes:
@@ -31,6 +36,32 @@ def read_regular_file(path: Path, limit: int, *, follow: bool = True) -> bytes:
     if state.st_size > limit or len(content) > limit:
         raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
     return content
+
+
+def append_without_links(top: Path, parts: Sequence[str]) -> BinaryIO:
+    """Open the file *parts* below the folder *top* to append to it; missing folders and the file are made.
+
+    Raises OSError if one of the parts is a link, or something else than a folder or a file.
+    """
+    if os.open not in os.supports_dir_fd:  # Windows
+        place = top.joinpath(*parts)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        return place.open("ab")
+    folder = os.open(top, _FOLDER)
+    try:
+        for part in parts[:-1]:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=folder)
+            below = os.open(part, _FOLDER | _NO_LINK, dir_fd=folder)
+            os.close(folder)
+            folder = below
+        number = os.open(parts[-1], _APPEND | _NO_LINK, 0o666, dir_fd=folder)
+    finally:
+        os.close(folder)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise _not_regular(top.joinpath(*parts))
+    return os.fdopen(number, "ab")
 
 
 def _not_regular(path: Path) -> OSError:

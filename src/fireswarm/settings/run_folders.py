@@ -1,13 +1,26 @@
-"""Names in the runs folder of the stand-alone agent, ``logging.jsonl_dir``, and the creation of folders of state."""
+"""Where the stand-alone agent keeps its runs, names in the folders of runs, and the creation of folders of state.
+
+What a run needs in order to continue is in the user's state folder, where what the agent runs cannot reach it. The
+folder ``logging.jsonl_dir`` of a project has only the logs, for people.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from pathlib import Path
+
+from fireswarm.errors import ConfigError
 
 RUN_ID = re.compile(r"^\d{8}-\d{6}-[0-9a-f]{8}$")
 RUN_ID_GLOB = "-".join(("[0-9]" * 8, "[0-9]" * 6, "[0-9a-f]" * 8))
 """Glob with the same matches as RUN_ID, for programs that take globs."""
+
+STATE_HOME = "XDG_STATE_HOME"
+"""Environment variable that names another folder for the state of programs than ``~/.local/state``."""
+
+MAX_NAME_CHARS = 40
 
 CHATS_FOLDER = "chats"
 SPEND_FILE = "spend.jsonl"
@@ -16,6 +29,36 @@ IGNORE_FILE, IGNORED = ".gitignore", "*\n"
 
 STATE_FOLDER = ".fireswarm"
 """Folder of the store, the blobs, the logs and the work of a swarm, in the folder of its settings."""
+
+
+def state_home() -> Path:
+    """Return the folder in which the agent keeps its state for this user."""
+    given = os.environ.get(STATE_HOME, "")
+    try:
+        base = Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
+    except RuntimeError:  # a user id without a home, as container runtimes set it
+        base = Path("/.local/state")
+    return base / "fireswarm"
+
+
+def kept_runs(root: Path) -> Path:
+    """Return the folder in which the agent keeps the runs of the folder *root*, its chats and its spending."""
+    place = root.resolve()
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", place.name)[:MAX_NAME_CHARS].strip(".") or "root"
+    return state_home() / f"{name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
+
+
+def make_kept_folder(folder: Path) -> None:
+    """Create a folder of the agent's state, with its parents; new ones are private. Raises ConfigError."""
+    try:
+        for above in reversed((folder, *folder.parents)):
+            if not above.is_dir():
+                above.mkdir(0o700, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"the agent cannot keep its runs in {folder}: {error.strerror}; set {STATE_HOME} to a folder that this "
+            f"user can write to"
+        ) from error
 
 
 def make_state_folder(folder: Path) -> None:

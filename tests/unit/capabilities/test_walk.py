@@ -37,15 +37,27 @@ def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.usefixtures("program")
 async def test_runs_of_the_agent_are_left_out(tmp_path: Path) -> None:
-    lay_out(tmp_path, f"runs/{RUN}/steps.jsonl", "runs/chats/history.jsonl", "runs/spend.jsonl")
+    lay_out(tmp_path, f"runs/{RUN}/events.jsonl")
     (tmp_path / "runs" / ".gitignore").write_text("*\n")
     for folder in (".", "runs"):
         assert await use(tmp_path, "list_files", path=folder) == "[no files]"
         assert await use(tmp_path, "search_files", path=folder, pattern="ada") == "[no matches]"
         assert await use(tmp_path, "search_files", path=folder, pattern=r"\*") == "[no matches]"
     inside = f"runs/{RUN}"
-    assert await use(tmp_path, "list_files", path=inside) == f"{inside}/steps.jsonl (4 bytes)"
-    assert await use(tmp_path, "search_files", path=inside, pattern="ada") == f"{inside}/steps.jsonl:1:ada"
+    assert await use(tmp_path, "list_files", path=inside) == f"{inside}/events.jsonl (4 bytes)"
+    assert await use(tmp_path, "search_files", path=inside, pattern="ada") == f"{inside}/events.jsonl:1:ada"
+
+
+@pytest.mark.usefixtures("program")
+async def test_state_of_the_agent_in_the_workspace_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person works in the home folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    lay_out(tmp_path, "state/fireswarm/x/steps.jsonl", "state/other/a.txt")
+    assert await use(tmp_path, "list_files") == "state/other/a.txt (4 bytes)"
+    assert await use(tmp_path, "search_files", pattern="ada") == "state/other/a.txt:1:ada"
+    for tool, path in (("list_files", "state/fireswarm"), ("read_file", "state/fireswarm/x/steps.jsonl")):
+        with pytest.raises(InvalidInput, match="belongs to fireswarm"):
+            await use(tmp_path, tool, path=path)
 
 
 @pytest.mark.usefixtures("program")

@@ -16,6 +16,7 @@ from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.confinement.landlock.names import OWN_FOLDER, is_protected
 from fireswarm.redaction import shows, spell
+from fireswarm.settings.run_folders import state_home
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -54,7 +55,7 @@ class Workspace:
             raise InvalidInput(f"the path cannot be used: {getattr(error, 'strerror', None) or error}") from error
         if not path.is_relative_to(self.root):
             raise InvalidInput(f"{named} is outside the workspace {self.root}")
-        if path.relative_to(self.root).parts[:1] == (OWN_FOLDER,):
+        if OWN_FOLDER in path.relative_to(self.root).parts or self._is_state(path):
             raise InvalidInput(f"{named} belongs to fireswarm: its files are not a part of the workspace")
         if writes:
             self._check_write(named, path.relative_to(self.root).parts)
@@ -63,6 +64,11 @@ class Workspace:
         if not exists and writes and not shows(text):
             raise InvalidInput(f"{spell(text)}: the name of a new file has no control characters")
         return path
+
+    def _is_state(self, path: Path) -> bool:
+        """Return True for the agent's state in a workspace that holds it, such as a home folder."""
+        state = state_home().resolve()
+        return state.is_relative_to(self.root) and path.is_relative_to(state)
 
     def _check_write(self, named: str, parts: tuple[str, ...]) -> None:
         """Raise InvalidInput for a file of git, and for one that only a person changes."""

@@ -19,7 +19,7 @@ from anyio import from_thread
 from anyio.lowlevel import current_token
 
 from fireswarm.redaction import Redactor, sanitize
-from fireswarm.settings.run_folders import make_runs_folder
+from fireswarm.settings.run_folders import make_kept_folder
 
 MAX_HISTORY = 500
 """Messages that the history keeps."""
@@ -55,8 +55,7 @@ class ChatHistory:
         """Store a message; returns it without secrets. A folder that cannot be written costs only the history."""
         cleaned = self.redact.text(message)
         with contextlib.suppress(OSError):
-            make_runs_folder(self.path.parent.parent)
-            self.path.parent.mkdir(exist_ok=True)
+            make_kept_folder(self.path.parent)
             if len(known := self.load()) >= MAX_HISTORY:
                 self._write(os.O_TRUNC, known[-MAX_HISTORY // 2 :])
             self._write(os.O_APPEND, [cleaned])

@@ -28,7 +28,7 @@ from fireswarm.processes.startup import INTERRUPTED, run_loop
 from fireswarm.runs.make_mind import redactor_for
 from fireswarm.runs.sinks.files import RunLog, new_run_id
 from fireswarm.settings import AgentSettings
-from fireswarm.settings.run_folders import CHATS_FOLDER
+from fireswarm.settings.run_folders import CHATS_FOLDER, kept_runs, make_kept_folder
 from fireswarm.skills.packs.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class LiveChat:
 
     @property
     def _runs(self) -> Path:
-        return Path.cwd() / self.settings.logging.jsonl_dir
+        return kept_runs(Path.cwd())
 
     def hold(self) -> int:
         """Read messages and answer them until the person leaves; returns the exit code of the last answer."""
@@ -145,7 +145,7 @@ class LiveChat:
         self.run_id = known or new_run_id()
         if not known:
             self.options.keep(self._runs / self.run_id, self.settings)
-        self._file.parent.mkdir(parents=True, exist_ok=True)
+        make_kept_folder(self._file.parent)
         self._file.write_text(self.run_id, encoding="utf-8")
         conclusion, log = await carry_out(
             self.settings, self.catalog, task, Path.cwd(), watching, resume=known or None, run_id=self.run_id

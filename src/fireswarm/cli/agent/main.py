@@ -14,6 +14,7 @@ from fireswarm.cli.shared.errors import report_errors
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.processes.startup import without_collector
 from fireswarm.settings.load import home_folder
+from fireswarm.settings.run_folders import kept_runs
 
 if TYPE_CHECKING:  # the settings import pydantic, which --help does not need
     from fireswarm.settings import AgentSettings
@@ -192,7 +193,7 @@ def chat(
 
     options = ModelOptions(provider, model, script)
     load = _loader(config_file, profile, None, max_turns)
-    folder = run_of_session(_runs(config_file), session)
+    folder = run_of_session(kept_runs(Path.cwd()), session)
     settings = load(options.values()) if folder is None else options.settings_for(folder, load)
     raise typer.Exit(run.chat(settings, session, skills_dir or (), yes=yes, options=options))
 
@@ -210,6 +211,17 @@ def replay(
 
     settings = load_found_settings(config_file, Path.cwd(), home_folder())
     replay_run(settings, run_id, event_stream=event_stream, as_json=as_json)
+
+
+@app.command("runs")
+def list_runs(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
+) -> None:
+    """List the runs of this folder, the newest first."""
+    from fireswarm.cli.agent.run_list import print_runs
+
+    print_runs(limit, as_json=as_json)
 
 
 @app.command()
@@ -288,20 +300,16 @@ def _loader(
     return lambda values: load_found_settings(config_file, Path.cwd(), home_folder(), {**given, **values})
 
 
-def _runs(config_file: Path | None) -> Path:
-    """Return the folder of the runs.
+def _folder_of_run(run_id: str, config_file: Path | None) -> Path:
+    """Return the folder of a run. Raises NotFound and InvalidInput.
 
     It does not depend on the model, so that it works without a complete model configuration.
     """
-    neutral = {"model.provider": "anthropic", "model.name": ""}
-    return Path.cwd() / _loader(config_file, None, None, None)(neutral).logging.jsonl_dir
-
-
-def _folder_of_run(run_id: str, config_file: Path | None) -> Path:
-    """Return the folder of a run. Raises NotFound and InvalidInput."""
     from fireswarm.runs.sinks.files import run_folder
 
-    return run_folder(_runs(config_file), run_id)
+    neutral = {"model.provider": "anthropic", "model.name": ""}
+    logs = Path.cwd() / _loader(config_file, None, None, None)(neutral).logging.jsonl_dir
+    return run_folder(kept_runs(Path.cwd()), run_id, logs)
 
 
 def _yes(option: str, word: str) -> bool:

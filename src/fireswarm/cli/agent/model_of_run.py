@@ -12,7 +12,7 @@ from typing import Any, cast
 from fireswarm.errors import ConfigError
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
-from fireswarm.settings.run_folders import make_runs_folder
+from fireswarm.settings.run_folders import make_kept_folder
 from fireswarm.settings.trust import TrustedFiles, digest_of, guarded_keys, trusts_all
 
 MODEL_FILE = "model.json"
@@ -43,8 +43,7 @@ class ModelOptions:
         model = settings.model
         script = _absolute(model.script) if model.script and model.provider == "scripted" else None
         content = {"provider": model.provider, "name": model.model_name, "script": script}
-        make_runs_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
+        make_kept_folder(folder)
         file = folder / MODEL_FILE
         file.write_text(json.dumps(content) + "\n", encoding="utf-8")
         if self != ModelOptions() and guarded_keys({"model": content}):

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from fireswarm.cli.shared.console import json_text
 from fireswarm.contracts.base import command_line
 from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.errors import NotFound
 from fireswarm.mind import ConclusionStatus
 from fireswarm.runs.sinks.files import read_events, run_folder
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.run_folders import kept_runs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 def replay_run(settings: AgentSettings, run_id: str, *, event_stream: bool, as_json: bool) -> None:
     """Print a run from its log."""
-    folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
+    folder = _folder_of(run_id, Path.cwd() / settings.logging.jsonl_dir)
     events = list(read_events(folder))
     if as_json:
         sys.stdout.write(json_text([event.model_dump(mode="json") for event in events]) + "\n")
@@ -35,6 +37,16 @@ def replay_run(settings: AgentSettings, run_id: str, *, event_stream: bool, as_j
     _answer_of(events[-1:], console)
     if note := _how_to_go_on(events, folder.name):
         console.print(note, style="yellow", soft_wrap=True)
+
+
+def _folder_of(run_id: str, logs: Path) -> Path:
+    """Return the folder of a run, or of its log in *logs*. Raises NotFound and InvalidInput."""
+    try:
+        return run_folder(kept_runs(Path.cwd()), run_id, logs)
+    except NotFound:
+        folder = run_folder(logs, run_id)
+    sys.stderr.write(f"from {folder}: a log that anything that ran in this folder may have changed\n")
+    return folder
 
 
 def _how_to_go_on(events: Sequence[EventRecord], run_id: str) -> str:

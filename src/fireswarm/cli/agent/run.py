@@ -42,6 +42,7 @@ from fireswarm.runs.model_adapters import make_model
 from fireswarm.runs.sinks.files import RunLog, new_run_id, run_folder
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
+from fireswarm.settings.run_folders import kept_runs
 
 if TYPE_CHECKING:
     from fireswarm.cli.watch.run_view import RunView
@@ -93,7 +94,7 @@ def run_once(
     catalog = agent_catalog(settings, Path.cwd(), home_folder(), skills_dir)
     run_id = resume or new_run_id()
     if resume is None:
-        (options or ModelOptions()).keep(Path.cwd() / settings.logging.jsonl_dir / run_id, settings)
+        (options or ModelOptions()).keep(kept_runs(Path.cwd()) / run_id, settings)
 
     async def call() -> tuple[Conclusion, RunLog]:
         return await carry_out(settings, catalog, task, Path.cwd(), watching, resume=resume, run_id=run_id)
@@ -121,7 +122,7 @@ def go_on(
     events: bool = False,
 ) -> int:
     """Continue an earlier run in its folder; returns the exit code. Raises NotFound and InvalidInput."""
-    folder = run_folder(Path.cwd() / settings.logging.jsonl_dir, run_id)
+    folder = run_folder(kept_runs(Path.cwd()), run_id, Path.cwd() / settings.logging.jsonl_dir)
     task = AgentTask.of_run(folder)
     task = replace(task, yes=yes)
     if reason := too_long(message, settings.model):
@@ -136,7 +137,7 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     cwd = Path.cwd()
     model = make_model(settings, cwd, os.environ, sends=False)
     mind = make_mind(settings, agent_catalog(settings, cwd, home_folder(), skills_dir), ServerClock(), cwd, model=model)
-    outputs = (cwd / settings.logging.jsonl_dir / "RUN_ID" / OUTPUT_FOLDER).resolve()  # a preview has no run
+    outputs = kept_runs(cwd) / "RUN_ID" / OUTPUT_FOLDER  # a preview has no run
 
     async def call() -> dict[str, Any]:
         described = await anyio.to_thread.run_sync(describe_folder, cwd, home_folder())
@@ -245,7 +246,7 @@ def _say(conclusion: Conclusion, log: RunLog, *, shown: bool = False, in_chat: b
                 further.print(f"{artifact.type}: {_place_of(artifact.uri)}", markup=False, soft_wrap=True)
     for note in left_out_notes(conclusion):
         further.print(note, markup=False, style="yellow")
-    further.print(f"run {log.run_id} ({log.folder})", style="dim", soft_wrap=True)
+    further.print(f"run {log.run_id}", style="dim")
     if conclusion.failed and not in_chat:
         when = "after that" if conclusion.status is ConclusionStatus.BLOCKED else "it"
         errors.print(f"Continue {when}: {_resume_command(conclusion, log.run_id)}", soft_wrap=True)

@@ -1,30 +1,40 @@
-"""Run files of the stand-alone agent: ``<jsonl_dir>/<run_id>/events.jsonl``, one event per line."""
+"""Run files of the stand-alone agent: ``events.jsonl``, one event per line, and what a run needs in order to continue.
+
+They are in the state folder of the user. A copy of the events is in ``<jsonl_dir>/<run_id>/`` of the project, for
+people: only `agent replay` reads it, since what the agent runs may have changed it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
 import re
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import encode_json, explain_validation
+from fireswarm.contracts.base import command_line, encode_json, explain_validation
 from fireswarm.contracts.llm.decision import ActionType, StepStatus
 from fireswarm.contracts.ports import Clock
+from fireswarm.contracts.regular_file import append_without_links
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor, StreamRedactor
+from fireswarm.runs.sinks.seal import TASK_FILE
 from fireswarm.runs.sinks.step_file import STEPS_FILE, StepFile
-from fireswarm.settings.run_folders import RUN_ID
+from fireswarm.settings.run_folders import RUN_ID, make_runs_folder, state_home
 
 EVENTS_FILE = "events.jsonl"
 
 Watcher = Callable[[EventRecord], None]
+
+_log = logging.getLogger(__name__)
 
 
 def new_run_id(now: datetime | None = None) -> str:
@@ -51,8 +61,13 @@ class RunLog:
         debug: bool = False,
         on_event: Watcher | None = None,
         on_words: Callable[[str], None] | None = None,
+        copy: BinaryIO | None = None,
     ) -> None:
-        """Create *folder* and open its log, or continue the log of an earlier start of the run."""
+        """Create *folder* and open its log, or continue the log of an earlier start of the run.
+
+        The events are also written to *copy*, which is closed with the log.
+        """
+        self._copy = copy
         self.run_id = run_id
         self.folder = folder
         self._clock = clock
@@ -95,8 +110,13 @@ class RunLog:
             "payload": cleaned,
             "redaction_mode": self._mode,
         }
-        self._file.write(encode_json(content) + b"\n")
+        line = encode_json(content) + b"\n"
+        self._file.write(line)
         self._file.flush()
+        if self._copy is not None:
+            with contextlib.suppress(OSError):  # its disk is full: the run goes on
+                self._copy.write(line)
+                self._copy.flush()
         if self._on_event is not None:
             self._on_event(EventRecord.model_validate(content))
 
@@ -143,10 +163,28 @@ class RunLog:
         self._end_words()
         self._file.close()
         self.step_file.close()
+        if self._copy is not None:
+            with contextlib.suppress(OSError):
+                self._copy.close()
 
     def _end_words(self) -> None:
         if self._on_words is not None and (rest := self._stream.rest()):
             self._on_words(rest)
+
+
+def open_copy(root: Path, logs: Path, run_id: str) -> BinaryIO | None:
+    """Open the copy of a run's events in the folder *logs* of the project *root*, without following links below it.
+
+    Returns None, and logs a warning, if it cannot be written: that does not stop a run.
+    """
+    place = root / logs
+    top = root if place.is_relative_to(root) and ".." not in logs.parts else place
+    try:
+        make_runs_folder(place)
+        return append_without_links(top, (*place.relative_to(top).parts, run_id, EVENTS_FILE))
+    except OSError as error:
+        _log.warning("the events of run %s are not written to %s: %s", run_id, place, error.strerror)
+        return None
 
 
 def _key_of(kind: str, payload: Any) -> str:
@@ -193,20 +231,38 @@ def _lost_steps(folder: Path, file: StepFile) -> str:
     )
 
 
-def run_folder(runs: Path, run_id: str) -> Path:
-    """Return the folder of a run; ``latest`` is the newest. Raises NotFound and InvalidInput."""
-    if run_id == "latest":
-        known = [path for path in runs.glob("*-*-*") if RUN_ID.match(path.name) and (path / EVENTS_FILE).is_file()]
-        if not known:
-            raise NotFound(f"there are no runs in {runs}")
-        # The id has a resolution of one second; among equal times, the file written last is the newest.
-        return max(known, key=lambda path: (path.name[:15], (path / EVENTS_FILE).stat().st_mtime_ns))
-    if not RUN_ID.match(run_id):
+def run_folders(runs: Path) -> list[Path]:
+    """Return the folders of all runs in *runs*, the newest first."""
+    known = [path for path in runs.glob("*-*-*") if RUN_ID.match(path.name) and (path / EVENTS_FILE).is_file()]
+    # The id has a resolution of one second; among equal times, the file written last is the newest.
+    return sorted(known, key=lambda path: (path.name[:15], (path / EVENTS_FILE).stat().st_mtime_ns), reverse=True)
+
+
+def run_folder(runs: Path, run_id: str, logs: Path | None = None) -> Path:
+    """Return the folder of a run; ``latest`` is the newest. Raises NotFound and InvalidInput.
+
+    *logs* is the folder with the copies for people: a run that is only there cannot be continued, and the error says
+    so.
+    """
+    if run_id != "latest" and not RUN_ID.match(run_id):
         raise InvalidInput(f"{run_id!r} is not a run id such as 20261122-081500-0a1b2c3d; `latest` is the newest")
-    folder = runs / run_id
-    if not (folder / EVENTS_FILE).is_file():
-        raise NotFound(f"there is no run {run_id} in {runs}")
-    return folder
+    known = run_folders(runs)
+    found = known[:1] if run_id == "latest" else [folder for folder in known if folder.name == run_id]
+    if found:
+        return found[0]
+    for task in state_home().glob(f"*/{run_id}/{TASK_FILE}"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            raise NotFound(f"run {run_id} worked in {json.loads(task.read_bytes())['cwd']}: resume it there")
+    copies = [folder.name for folder in run_folders(logs)] if logs is not None else []
+    if copies and run_id in ("latest", *copies):
+        copied = copies[0] if run_id == "latest" else run_id
+        raise NotFound(
+            f"{logs} has only the log of run {copied}, and the run itself is not in {runs}: another user, machine or "
+            f"version of fireswarm made it. It cannot be continued; {command_line('agent', 'replay', copied)} shows it"
+        )
+    if run_id == "latest":
+        raise NotFound("there are no runs of this folder yet: `agent run` starts one")
+    raise NotFound(f"there is no run {run_id} of this folder: `agent runs` lists them")
 
 
 def read_events(folder: Path) -> Iterator[EventRecord]:

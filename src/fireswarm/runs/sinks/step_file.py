@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import IO, Any, cast
 
-from fireswarm.contracts.base import encode_json
+from fireswarm.contracts.base import command_line, encode_json
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.llm.step_names import ANSWER
 from fireswarm.errors import InvalidInput
 from fireswarm.redaction import Redactor
+from fireswarm.runs.sinks.seal import Seal
 from fireswarm.runs.steps import STEP_FINISHED, STEP_STARTED, KnownSteps, StepLog
 
 STEPS_FILE = "steps.jsonl"
@@ -38,7 +39,7 @@ def _lock(file: IO[bytes], folder: Path) -> None:
 
 
 class StepFile:
-    """Stores the steps of a run in a file, one record per line.
+    """Stores the steps of a run in a file, one sealed record per line.
 
     A step that is not idempotent is recorded before it starts.
     """
@@ -46,18 +47,19 @@ class StepFile:
     def __init__(self, folder: Path, redactor: Redactor) -> None:
         """Read the steps of *folder* and open its file. A last line that a crash cut off is removed.
 
-        Raises InvalidInput if another process works on the run.
+        Raises InvalidInput if another process works on the run, or if a record is not as this user's agent wrote it.
         """
         self._redactor = redactor
         self._known = KnownSteps()
+        self._seal = Seal.of_run(folder)
         path = folder / STEPS_FILE
         self._file = path.open("ab")
         _lock(self._file, folder)
-        content = path.read_bytes() if path.exists() else b""
-        for line in content.split(b"\n"):
-            self._learn(line)
-        if content and not content.endswith(b"\n"):
-            self._file.write(b"\n")
+        try:
+            self._read(path)
+        except InvalidInput:
+            self._file.close()
+            raise
         self.steps = StepLog(self, self._known)
 
     def has_answer(self, turn: int) -> bool:
@@ -103,18 +105,29 @@ class StepFile:
         """Close the file."""
         self._file.close()
 
+    def _read(self, path: Path) -> None:
+        """Learn the steps in the file. Raises InvalidInput for a record whose seal is not right."""
+        whole, _, cut = path.read_bytes().rpartition(b"\n")
+        for number, line in enumerate(whole.split(b"\n") if whole else (), 1):
+            record = self._seal.open(line)
+            if record is None:
+                raise InvalidInput(
+                    f"{path}:{number} was not written for this run by this user's agent, or has been changed: the run "
+                    f"cannot be continued. {command_line('agent', 'replay', path.parent.name)} shows it"
+                )
+            self._learn(record)
+        if (last := self._seal.open(cut)) is not None:  # a crash cut off only the end of its line
+            self._learn(last)
+            self._file.write(b"\n")
+        elif cut:
+            self._file.truncate(len(whole) + bool(whole))
+
     def _learn(self, line: bytes) -> None:
-        try:
-            value: Any = json.loads(line)
-        except ValueError:
-            return
-        if not isinstance(value, dict):
-            return
-        record = cast("dict[str, Any]", value)
+        record = cast("dict[str, Any]", json.loads(line))
         kind, result = _STATES.get(str(record.get("state")), ""), record.get("result")
         if kind == STEP_STARTED or isinstance(result, dict):
             self._known.learn(kind, str(record.get("step")), result)
 
     def _write(self, record: dict[str, Any]) -> None:
-        self._file.write(encode_json(record) + b"\n")
+        self._file.write(self._seal.close(encode_json(record)) + b"\n")
         self._file.flush()
