@@ -15,7 +15,7 @@ from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskSpec, TaskStatus
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.machine_view import MachineView
+from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings import Settings
 from fireswarm.storage.documents import queries
@@ -89,7 +89,7 @@ CARELESS = "from pathlib import Path\n\n\ndef run(request):\n    Path(request.co
 def folder(tmp_path: Path) -> Path:
     """A repository with files, which nothing may change."""
     try:
-        with MachineView((tmp_path,)).confine({}):
+        with SkillView(tmp_path, tmp_path).confine({}):
             pass
     except SandboxRefused as error:
         pytest.skip(str(error))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.processes.confinement import ladder, machine_view, programs, view
+from fireswarm.processes.confinement import ladder, programs, skill_view, view
 from fireswarm.processes.confinement.landlock import launch
 
 
@@ -28,4 +28,4 @@ def use_rung(rung: str, monkeypatch: pytest.MonkeyPatch) -> None:
         return ladder.choose_rung(rung if confinement == "auto" else confinement, owner)
 
     monkeypatch.setattr(view, "choose_rung", choose)
-    monkeypatch.setattr(machine_view, "choose_rung", choose)
+    monkeypatch.setattr(skill_view, "choose_rung", choose)

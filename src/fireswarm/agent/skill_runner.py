@@ -64,7 +64,7 @@ class AgentSkills:
             workdir=artifacts.resolve(),
             now=ServerClock().now(),
         )
-        rules = CodeRules(runtime.confinement, runtime.pass_environment, artifacts)
+        rules = CodeRules(runtime.confinement, runtime.pass_environment, runtime.readable, artifacts)
         publish = partial(_publish, mind.redact)
         runner = SkillRunner(request, rules, INSTEAD, publish, grant.cwd, timeout_seconds=runtime.timeout_seconds)
         return cls(runner, grant, mind.catalog)

@@ -38,6 +38,24 @@ def read_regular_file(path: Path, limit: int, *, follow: bool = True) -> bytes:
     return content
 
 
+def open_place(path: Path) -> int:
+    """Return a descriptor of the file or folder at an absolute path of which no part is a link. Linux only.
+
+    Raises OSError, with ELOOP for a link.
+    """
+    number = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part in path.parts[1:]:
+        try:
+            below = os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=number)
+        finally:
+            os.close(number)
+        number = below
+        if stat.S_ISLNK(os.fstat(number).st_mode):
+            os.close(number)
+            raise OSError(errno.ELOOP, "a link has taken its place", str(path))
+    return number
+
+
 def append_without_links(top: Path, parts: Sequence[str]) -> BinaryIO:
     """Open the file *parts* below the folder *top* to append to it; missing folders and the file are made.
 

@@ -18,6 +18,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Hashable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -53,13 +54,23 @@ class Hold(NamedTuple):
     grace: float
 
 
+@cache
+def _ends() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="fireswarm-ends-", ignore_cleanup_errors=True)
+
+
+def ends_folder() -> Path:
+    """Return the folder of the ends of calls, which child processes read."""
+    return Path(_ends().name).resolve()
+
+
 class EndTime:
     """The end of one call. ``path`` is its file; leaving the block removes it."""
 
     def __init__(self, seconds: float, grace: float) -> None:
         """Set the end in *seconds*. After a standstill, the parent has *grace* seconds to extend it."""
         self._grace = grace
-        self._file, self.path = tempfile.mkstemp(prefix="fireswarm-end-")
+        self._file, self.path = tempfile.mkstemp(dir=ends_folder())
         self.extend(seconds)
 
     def extend(self, seconds: float) -> None:

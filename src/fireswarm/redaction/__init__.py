@@ -11,7 +11,6 @@ from fireswarm.redaction.redactor import (
     secret_values,
     shows,
     spell,
-    without_credentials,
 )
 
 __all__ = [
@@ -25,5 +24,4 @@ __all__ = [
     "secret_values",
     "shows",
     "spell",
-    "without_credentials",
 ]

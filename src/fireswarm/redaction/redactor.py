@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -80,15 +80,6 @@ def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> 
 
 _CONTROL_IN_JSON = re.compile(r"\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Matches the JSON of values with control characters. JSON escapes most of them with a backslash."""
-
-
-def without_credentials(
-    environment: Mapping[str, str], also: Collection[str] = (), passed: Collection[str] = ()
-) -> dict[str, str]:
-    """Return the variables without those that look like credentials or are in *also*, but with those in *passed*."""
-    return {
-        name: value for name, value in environment.items() if name in passed or not (name in also or secret_name(name))
-    }
 
 
 class Redactor:

@@ -12,9 +12,10 @@ from fireswarm.errors import ConfigError, MissingApiKey
 from fireswarm.llm.budget import Ledger
 from fireswarm.mind.mind import Mind
 from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimits
+from fireswarm.processes.confinement.view import named_environment
 from fireswarm.processes.shell import Shell
 from fireswarm.processes.startup import without_collector
-from fireswarm.redaction import Redactor, secret_values, without_credentials
+from fireswarm.redaction import Redactor, secret_values
 from fireswarm.runs.model_clients import ModelClients
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
@@ -66,7 +67,7 @@ def make_mind(
             no_model = str(error)
     runtime = settings.runtime
     limits = ProcessLimits(runtime.max_memory_mb * MEGABYTE, runtime.max_processes, runtime.max_disk_mb * MEGABYTE)
-    environment = without_secrets(settings, env)
+    environment = named_environment(env, runtime.pass_environment)
     shell = Shell.of(runtime.shell_linux, runtime.shell_windows, MAX_KEPT_OUTPUT_BYTES, environment, limits)
     reranker = make_reranker(settings, env) if asks and settings.skills.reranker == "gemini" else None
     return Mind(settings, catalog, Router(catalog), shell, redact, client, no_model, reranker, clients)
@@ -87,12 +88,6 @@ async def close_model(mind: Mind) -> None:
     """Close the connections of the models from ``make_mind``."""
     if mind.clients is not None:
         await mind.clients.close()
-
-
-def without_secrets(settings: AgentSettings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for commands: without variables that look like credentials, except those passed on."""
-    named = settings.model.providers.key_variables
-    return without_credentials(environment, named, settings.runtime.pass_environment)
 
 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:

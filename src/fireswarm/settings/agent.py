@@ -173,7 +173,8 @@ class RuntimeSettings(SettingsSection):
     )
     pass_environment: tuple[str, ...] = Field(
         default=(),
-        description="environment variables for commands and code of skills, although their names look like credentials",
+        description="more environment variables for commands and code of skills; without it they get those of programs "
+        "and languages only, such as PATH, LANG and VIRTUAL_ENV",
     )
     shell_linux: str = Field(default="/bin/bash", description="shell for commands on Linux and macOS, called with -lc")
     shell_windows: str = Field(default="pwsh", description="shell for commands on Windows")

@@ -6,7 +6,9 @@ folder ``logging.jsonl_dir`` of a project has only the logs, for people.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import os
 import re
 from pathlib import Path
@@ -24,6 +26,7 @@ MAX_NAME_CHARS = 40
 
 CHATS_FOLDER = "chats"
 SPEND_FILE = "spend.jsonl"
+SWARMS_FILE = "swarms.jsonl"
 IGNORE_FILE, IGNORED = ".gitignore", "*\n"
 """Name and content of the file that excludes a folder from git."""
 
@@ -59,6 +62,31 @@ def make_kept_folder(folder: Path) -> None:
             f"the agent cannot keep its runs in {folder}: {error.strerror}; set {STATE_HOME} to a folder that this "
             f"user can write to"
         ) from error
+
+
+def add_swarm_folders(*folders: Path) -> None:
+    """Remember folders in which swarms of this user keep their stores, so that nothing that agents run sees them."""
+    new = {str(folder.resolve()) for folder in folders} - {str(folder) for folder in swarm_folders()}
+    if not new:
+        return
+    with contextlib.suppress(OSError, ConfigError):  # a swarm also runs where no state can be kept
+        make_kept_folder(state_home())
+        number = os.open(state_home() / SWARMS_FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(number, "wb") as file:
+            file.write(b"".join(json.dumps(folder).encode() + b"\n" for folder in sorted(new)))
+
+
+def swarm_folders() -> list[Path]:
+    """Return the folders from `add_swarm_folders`. Damaged lines are left out."""
+    try:
+        lines = (state_home() / SWARMS_FILE).read_bytes().splitlines()
+    except OSError:
+        return []
+    found: list[Path] = []
+    for line in lines:
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
+            found.append(Path(json.loads(line)))
+    return found
 
 
 def make_state_folder(folder: Path) -> None:

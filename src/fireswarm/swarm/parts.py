@@ -80,4 +80,4 @@ class SwarmParts:
     def code_rules(self) -> CodeRules:
         """The operator's rules for the code of skills."""
         runtime = self.settings.runtime
-        return CodeRules(runtime.confinement, runtime.pass_environment, self.workdir)
+        return CodeRules(runtime.confinement, runtime.pass_environment, runtime.readable, self.workdir)

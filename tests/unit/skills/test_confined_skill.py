@@ -17,7 +17,7 @@ import pytest
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.confinement import ladder
-from fireswarm.processes.confinement.machine_view import MachineView
+from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from tests.support.confinement import hide_landlock, run_programs_of
@@ -128,7 +128,7 @@ def work(tmp_path: Path) -> Path:
     """A folder with ``target``, which nothing may change, and ``out``, the workdir."""
     (tmp_path / "out").mkdir()
     try:
-        with MachineView((tmp_path / "out",)).confine({}):
+        with SkillView(tmp_path / "out", tmp_path / "out").confine({}):
             pass
     except SandboxRefused as error:
         pytest.skip(str(error))
@@ -210,13 +210,13 @@ async def test_process_in_another_session_ends_with_the_skill(work: Path) -> Non
 
 
 async def test_cancelled_call_ends_the_skill(work: Path) -> None:
-    os.mkfifo(work / "ready")
-    body = f"Path({str(work / 'ready')!r}).write_text('x'); subprocess.run(['sleep', '{NAP}'])"
+    os.mkfifo(work / "target" / "ready")
+    body = f"Path({str(work / 'target' / 'ready')!r}).write_text('x'); subprocess.run(['sleep', '{NAP}'])"
     skill = skill_with(work, code(body))
     asked = request(work / "out", path=str(work / "target")).model_copy(update={"constraints": {"read_only": True}})
     async with anyio.create_task_group() as group:
         group.start_soon(run_skill, skill, asked)
-        await anyio.to_thread.run_sync((work / "ready").read_text, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync((work / "target" / "ready").read_text, abandon_on_cancel=True)
         group.cancel_scope.cancel()
     assert [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())] == []
 
@@ -224,16 +224,16 @@ async def test_cancelled_call_ends_the_skill(work: Path) -> None:
 async def test_cancelled_call_ends_the_program_of_the_skill(work: Path) -> None:
     body = (
         "place = request.workdir / 'p'; place.mkdir()\n"
-        f"        command = ['sh', '-c', 'sleep {NAP} & echo > {work / 'ready'}; wait']\n"
-        f"        view = pipelines.View(place, writable=True, readable=(Path({str(work / 'ready')!r}),))\n"
+        f"        command = ['sh', '-c', 'sleep {NAP} & echo > {work / 'target' / 'ready'}; wait']\n"
+        f"        view = pipelines.View(place, writable=True, readable=(Path({str(work / 'target' / 'ready')!r}),))\n"
         "        pipelines.run_confined(command, view, {'PATH': '/usr/bin:/bin'}, 600.0)"
     )
-    os.mkfifo(work / "ready")
+    os.mkfifo(work / "target" / "ready")
     asked = request(work / "out", path=str(work / "target")).model_copy(update={"constraints": {"read_only": True}})
     skill = skill_with(work, code(body))
     async with anyio.create_task_group() as group:
         group.start_soon(run_skill, skill, asked)
-        await anyio.to_thread.run_sync((work / "ready").read_text, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync((work / "target" / "ready").read_text, abandon_on_cancel=True)
         with anyio.fail_after(PATIENCE_SECONDS):  # it has begun, but may not be called sleep yet
             while not [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]:
                 await anyio.lowlevel.checkpoint()

@@ -144,13 +144,18 @@ async def test_skill_without_code_fails_and_names_the_need_for_a_model(tmp_path:
 
 
 @pytest.mark.anyio
-async def test_skill_process_does_not_see_the_model_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_skill_process_gets_named_variables_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-planted")
-    monkeypatch.setenv("MY_SETTING", "kept")
+    monkeypatch.setenv("DATABASE_URL", "planted")
+    monkeypatch.setenv("VIRTUAL_ENV", "/v")
     body = (
-        "import os; return SkillResult(summary=f\"{os.environ.get('ANTHROPIC_API_KEY')} {os.environ['MY_SETTING']}\")"
+        "import os; found = [os.environ.get(name) for name in ('ANTHROPIC_API_KEY', 'DATABASE_URL', 'VIRTUAL_ENV')]\n"
+        "    return SkillResult(summary=str(found))"
     )
-    assert (await run_skill(make(tmp_path, "curious", body), request(tmp_path))).summary == "None kept"
+    skill = make(tmp_path, "curious", body)
+    assert (await run_skill(skill, request(tmp_path))).summary == "[None, None, '/v']"
+    rules = CodeRules(pass_environment=("DATABASE_URL", "ANTHROPIC_API_KEY"))
+    assert (await run_skill(skill, request(tmp_path), rules=rules)).summary == "[None, 'planted', '/v']"
 
 
 @pytest.mark.anyio

@@ -86,5 +86,6 @@ class CommandPlace:
             confinement="auto" if contained and not writes else self.runtime.confinement,
             outputs=self.assignment.outputs,
             inputs=given.folder if given is not None and given.folder.is_dir() else None,
+            passes=self.runtime.pass_environment,
             protects=self.assignment.cwd != self.assignment.outputs,
         )

@@ -28,8 +28,13 @@ ROLES = {
 }
 """Role of each step; other steps belong to the executor."""
 
-PASSED_ON = ("source", "name", "source_type", "repository")
-"""Keys of the objective's context that the first step reads."""
+READ_BY = {
+    "node-normalize": ("source", "name", "source_type", "repository"),
+    "source-classify": ("source",),
+    "source-ingest": ("source",),
+    "pr-prepare": ("repository",),
+}
+"""Keys of the objective's context that a step gets: a step that reads files sees those that its context names only."""
 
 
 class Round(NamedTuple):
@@ -88,9 +93,9 @@ def _plan_tasks(steps: Iterable[str], request: SkillRequest, fixes: int) -> tupl
         context = {"correlation_id": request.task_id}
         if step == "node-normalize":
             context["objective"] = request.objective
-            context |= {key: request.context[key] for key in PASSED_ON if key in request.context}
-            if request.attachments and "source" not in context:
-                context["source"] = request.attachments[0].uri
+        context |= {key: request.context[key] for key in READ_BY.get(step, ()) if key in request.context}
+        if "source" in READ_BY.get(step, ()) and request.attachments:
+            context.setdefault("source", request.attachments[0].uri)
         if step == "pipeline-escalate":
             context |= {"attempts": str(fixes), "why": f"the tests still fail after {fixes} attempts to fix the code"}
         tasks.append(

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from platform import machine
 
+from fireswarm.contracts.regular_file import open_place
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.mounts import system_mounts
 from fireswarm.processes.confinement.programs import find_program
@@ -64,6 +65,7 @@ class Launch:
 class Isolation:
     """The environment of a command: bubblewrap arguments for its ``rights`` and ``mounts``, and further ``files``.
 
+    What is mounted of the places ``held``, in which other code may work, is opened without following links first.
     ``folder`` is its current folder; ``network`` is True if it has a network. The words ``start_as`` precede it. For
     ``strict`` and ``local_sockets`` see `call_filter`.
     """
@@ -71,6 +73,7 @@ class Isolation:
     rights: Sequence[str]
     mounts: Sequence[str]
     folder: Path
+    held: Sequence[Path] = ()
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     network: bool = False
     start_as: Sequence[str] = ()
@@ -87,13 +90,39 @@ def isolate(isolation: Isolation, environment: dict[str, str]) -> Generator[Laun
     program, calls = find_bubblewrap(strict=isolation.strict, local_sockets=isolation.local_sockets)
     with ExitStack() as stack:
         numbers = [stack.enter_context(memory_file(content)) for content in (calls, b"", *isolation.files.values())]
-        filtering, report, *files = numbers
-        words = [program, *NAMESPACES, *isolation.rights, *(() if isolation.network else NO_NETWORK), *isolation.mounts]
+        filtering, report, *files = numbers.copy()
+        mounts = _hold(isolation, numbers, stack)
+        words = [program, *NAMESPACES, *isolation.rights, *(() if isolation.network else NO_NETWORK), *mounts]
         for place, number in zip(isolation.files, files, strict=True):
             words += [*folders(Path(place)), "--perms", "0444", "--ro-bind-data", str(number), place]
         words += ["--remount-ro", "/", "--chdir", str(isolation.folder)]
         words += ["--seccomp", str(filtering), "--json-status-fd", str(report), "--", *isolation.start_as]
         yield Launch(words, environment, tuple(numbers), report)
+
+
+def _hold(isolation: Isolation, numbers: list[int], stack: ExitStack) -> list[str]:
+    """Return the arguments for the mounts, with descriptors in the place of paths that other code could exchange.
+
+    The descriptors are added to *numbers*, and closed by *stack*. Raises SandboxRefused if a link has appeared.
+    """
+    held = tuple(f"{str(place).rstrip('/')}/" for place in isolation.held)
+    words = list(isolation.mounts)
+    for index, word in enumerate(words):
+        if word in ("--bind", "--ro-bind") and f"{words[index + 1]}/".startswith(held):
+            number = hold_place(Path(words[index + 1]), stack)
+            numbers.append(number)
+            words[index : index + 2] = [f"{word}-fd", str(number)]
+    return words
+
+
+def hold_place(place: Path, stack: ExitStack) -> int:
+    """Return a descriptor of *place*, which *stack* closes. Raises SandboxRefused if a part of the path is a link."""
+    try:
+        number = open_place(place)
+    except OSError as error:
+        raise SandboxRefused(f"{place} cannot be a part of a confined command: {error.strerror}") from error
+    stack.callback(os.close, number)
+    return number
 
 
 def find_bubblewrap(*, strict: bool = False, local_sockets: bool = True) -> tuple[str, bytes]:
@@ -150,13 +179,22 @@ def reason_against(program: str, owner: tuple[int, int] | None) -> str:
     refused.
     """
     arguments = [*NAMESPACES, *user_rights(owner), *NO_NETWORK, "--proc", "/proc", *system_mounts()]
-    command = [program, *arguments, "--", *start_as(owner, Path("/")), "/bin/true"]
+    held = os.open("/usr", os.O_PATH | os.O_CLOEXEC)
+    command = [program, *arguments, "--ro-bind-fd", str(held), "/usr", "--", *start_as(owner, Path("/")), "/bin/true"]
     try:
         tried = subprocess.run(
-            command, capture_output=True, timeout=TRIAL_SECONDS, check=False, env={}, start_new_session=True
+            command,
+            capture_output=True,
+            timeout=TRIAL_SECONDS,
+            check=False,
+            env={},
+            start_new_session=True,
+            pass_fds=(held,),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
+    finally:
+        os.close(held)
     return (
         tried.stderr.decode("utf-8", "replace").strip() or f"exit code {tried.returncode}" if tried.returncode else ""
     )

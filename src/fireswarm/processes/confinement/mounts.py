@@ -100,7 +100,7 @@ def python_environment(folder: Path) -> list[Path]:
     config = folder / "pyvenv.cfg"
     try:
         if not config.is_file():
-            return [folder] if (folder / "conda-meta").is_dir() and not _holds_a_home(folder) else []
+            return [folder] if (folder / "conda-meta").is_dir() and not holds_a_home(folder) else []
         with config.open(encoding="utf-8", errors="replace") as file:
             text = file.read(MAX_CONFIG_CHARS)
     except OSError:
@@ -108,10 +108,11 @@ def python_environment(folder: Path) -> list[Path]:
     found = _BASE.search(text)
     base = Path(found[1].strip()).parent if found else folder
     whole = (base / "lib").is_dir() and any((base / "lib").glob("python3*"))
-    return [place for place in (folder, *([base.resolve()] if whole else [])) if not _holds_a_home(place)]
+    return [place for place in (folder, *([base.resolve()] if whole else [])) if not holds_a_home(place)]
 
 
-def _holds_a_home(folder: Path) -> bool:
+def holds_a_home(folder: Path) -> bool:
+    """Return True for a folder that holds homes, or the home of this user."""
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
     return len(folder.parts) < 3 or _within(home, (str(folder),)) or folder.parent == Path("/home")
 

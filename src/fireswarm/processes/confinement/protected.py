@@ -4,11 +4,75 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fireswarm.processes.confinement.landlock.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
+from fireswarm.settings.run_folders import state_home, swarm_folders
+
+MAX_SEARCHED = 5_000
+"""Entries of a folder in which swarms, sockets and devices are searched for before each command."""
+
+MAX_DEPTH = 4
+_NOT_SEARCHED = frozenset({GIT, "node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
+
+
+def hidden_places(folder: Path) -> list[Path]:
+    """Return what code that works in *folder* does not see of it, without links.
+
+    That is the state of the agent and of swarms, such as their stores, and sockets and devices. A folder of unknown
+    origin is searched `MAX_DEPTH` levels down.
+    """
+    known = {place for place in (state_home(), *swarm_folders(), *_bound_sockets()) if place.is_relative_to(folder)}
+    found = {place for place in known if place != folder and os.path.lexists(place) and not place.is_symlink()}
+    found |= set(_search(folder))
+    return sorted(place for place in found if not any(above in found for above in place.parents))
+
+
+def hide(places: Iterable[Path]) -> list[str]:
+    """Return the arguments of bubblewrap that put an empty folder, or nothing, in the place of each."""
+    words: list[str] = []
+    for place in places:
+        if place.is_dir():
+            words += ["--perms", "0755", "--size", "4096", "--tmpfs", str(place)]
+        else:
+            words += ["--ro-bind", "/dev/null", str(place)]
+    return words
+
+
+def _search(folder: Path) -> Iterator[Path]:
+    """Yield folders of swarms, and what is neither a file, a folder nor a link."""
+    left, below = MAX_SEARCHED, [(str(folder), 0)]
+    while below:
+        where, depth = below.pop(0)
+        with contextlib.suppress(OSError), os.scandir(where) as entries:
+            for entry in entries:
+                left -= 1
+                if left < 0:
+                    return
+                if entry.is_symlink():
+                    continue
+                is_folder = entry.is_dir()
+                if entry.name == OWN_FOLDER if is_folder else not (entry.is_file() or _is_pipe(entry)):
+                    yield Path(entry.path)
+                elif is_folder and depth < MAX_DEPTH and entry.name not in _NOT_SEARCHED:
+                    below.append((entry.path, depth + 1))
+
+
+def _is_pipe(entry: os.DirEntry[str]) -> bool:
+    return stat.S_ISFIFO(entry.stat(follow_symlinks=False).st_mode)
+
+
+def _bound_sockets() -> list[Path]:
+    """Return the paths of the sockets that programs of this machine have opened as files."""
+    try:
+        lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]
+    except OSError:
+        return []
+    parts = (line.split(maxsplit=7) for line in lines)
+    return [Path(part[7]) for part in parts if len(part) == 8 and part[7].startswith("/")]
 
 
 def protected_places(workspace: Path) -> list[Path]:
@@ -98,9 +162,9 @@ def _free_name(path: Path) -> Path:
     return other
 
 
-def changeable(workspace: Path) -> list[Path]:
+def changeable(workspace: Path, hidden: Sequence[Path]) -> list[Path]:
     """Return the fewest places in *workspace* that hold everything in it that code may change, except new names."""
-    protected = [workspace / OWN_FOLDER, *protected_places(workspace)]
+    protected = [*hidden, *protected_places(workspace)]
     with os.scandir(workspace) as entries:
         names = sorted(entry.path for entry in entries if not entry.is_symlink())
     places = [place for name in names for place in everything_but(Path(name), protected)]

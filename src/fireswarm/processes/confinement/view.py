@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,7 @@ from fireswarm.processes.confinement.bubblewrap import (
 from fireswarm.processes.confinement.container import container_environment, start_without_rights
 from fireswarm.processes.confinement.ladder import choose_rung
 from fireswarm.processes.confinement.landlock.launch import LandlockRules, confine_with_landlock
-from fireswarm.processes.confinement.landlock.names import CALLERS_PATH, OWN_FOLDER
+from fireswarm.processes.confinement.landlock.names import CALLERS_PATH
 from fireswarm.processes.confinement.mounts import (
     PRIVATE_FOLDERS,
     hidden_kernel_files,
@@ -39,7 +39,14 @@ from fireswarm.processes.confinement.mounts import (
     system_mounts,
     system_places,
 )
-from fireswarm.processes.confinement.protected import LateNames, changeable, everything_but, kept_mounts
+from fireswarm.processes.confinement.protected import (
+    LateNames,
+    changeable,
+    everything_but,
+    hidden_places,
+    hide,
+    kept_mounts,
+)
 from fireswarm.processes.descendants import MARK
 
 HOME = "/home/agent"
@@ -54,10 +61,19 @@ TEMPORARY_BYTES = 1_000_000_000
 
 STRICT_TEMPORARY_BYTES = 64_000_000
 
-PASSED_ON = frozenset(
-    {"PATH", "LANG", "LANGUAGE", "TERM", "TZ", "COLUMNS", "LINES", MARK, CALLERS_PATH, OUTPUT_VARIABLE, INPUT_VARIABLE}
+NAMED = frozenset(
+    {
+        *("PATH", "LANG", "LANGUAGE", "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "TZ", "COLUMNS", "LINES"),
+        *(MARK, CALLERS_PATH, OUTPUT_VARIABLE, INPUT_VARIABLE),
+        *("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "PYENV_VERSION", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE"),
+        *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING", "UV_PYTHON_INSTALL_DIR"),
+        *("NVM_DIR", "NVM_BIN", "NODE_ENV", "VOLTA_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_HOME"),
+        *("GOPATH", "GOROOT", "JAVA_HOME", "GEM_HOME", "GEM_PATH", "RBENV_ROOT", "ASDF_DATA_DIR", "DOTNET_ROOT"),
+        *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "LD_LIBRARY_PATH"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SOURCE_DATE_EPOCH", "CI"),
+    }
 )
-"""Environment variables that a read-only command gets, in addition to those of the locale (``LC_``)."""
+"""Environment variables that code of foreign origin gets, in addition to those of the locale (``LC_``)."""
 
 _CONFIGURED = (
     *("/etc/ssl", "/etc/ca-certificates", "/etc/pki", "/etc/localtime", "/etc/mime.types", "/etc/ld.so.conf"),
@@ -77,10 +93,10 @@ _PROGRAM_FOLDERS = ("bin", "sbin")
 class View:
     """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read.
 
-    They may begin with ``~``, the home folder of this process. ``outputs`` is always writable, ``inputs``
-    never. ``confinement`` is the operator's setting: in a ``container`` that is itself the boundary, the command is not
-    restricted to the view, but has no privileges and finds no secrets. Without ``protects``, the workspace is a folder
-    of ours in which nothing is protected.
+    They may begin with ``~``, the home folder of this process. ``outputs`` is always writable, ``inputs`` never.
+    ``passes`` are names of environment variables besides `NAMED`. ``confinement`` is the operator's setting: in a
+    ``container`` that is itself the boundary, the command is not restricted to the view, but has no privileges and
+    finds no secrets. Without ``protects``, the workspace is a folder of ours in which nothing is protected.
 
     A ``strict`` view is for code that needs nothing from the machine. It shows the workspace as `SANDBOX`, has no
     network, no settings of the machine, no home, less space in ``/tmp`` and no shared memory. ``files`` are added at
@@ -95,6 +111,7 @@ class View:
     outputs: Path | None = None
     inputs: Path | None = None
     protects: bool = True
+    passes: tuple[str, ...] = ()
     strict: bool = False
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], hash=False)
 
@@ -120,7 +137,7 @@ class View:
         Raises SandboxRefused.
         """
         if self.confinement == "container":
-            yield Launch(start_without_rights(), container_environment(read_only_environment(environment)))
+            yield Launch(start_without_rights(), container_environment(named_environment(environment, self.passes)))
             return
         owner, passed = self._check_owner(), environment_for(self, environment)
         if choose_rung(self.confinement, owner) == "landlock":
@@ -130,6 +147,7 @@ class View:
             isolation = Isolation(
                 rights=user_rights(owner),
                 mounts=_mounts(self, environment.get("PATH", "")),
+                held=[place for place in (self.workspace, self.outputs, self.inputs) if place is not None],
                 folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
                 files=self.files if self.strict else {**_user_database(owner), **self.files},
                 network=self.network and not self.strict,
@@ -163,16 +181,16 @@ def is_workspace(folder: Path) -> bool:
 
 
 def environment_for(view: View, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the command's environment; a read-only command gets no variables that may contain a secret."""
+    """Return the command's environment. A read-only command gets none of the variables that ``passes`` names."""
     if view.strict:
         return dict(given)
-    passed = dict(given) if view.writable else read_only_environment(given)
-    return passed | {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp"}
+    named = named_environment(given, view.passes if view.writable else ())
+    return named | {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp"}
 
 
-def read_only_environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of *given* that contain no secrets."""
-    return {name: value for name, value in given.items() if name in PASSED_ON or name.startswith("LC_")}
+def named_environment(given: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
+    """Return the variables that code of foreign origin gets in every profile: `NAMED`, and those in *passed*."""
+    return {name: value for name, value in given.items() if name in NAMED or name in passed or name.startswith("LC_")}
 
 
 def _owner(workspace: Path) -> tuple[int, int] | None:
@@ -213,14 +231,11 @@ def _mounts(view: View, path: str) -> list[str]:
     arguments = ["--proc", "/proc", "--dev", "/dev", *empty, "/tmp", *(() if view.strict else (*empty, HOME))]
     arguments += system_mounts(*(() if view.strict else _readable(view, workspace, path)))
     arguments += [*folders(place), "--bind" if view.writable else "--ro-bind", str(workspace), str(place)]
-    own, protects = workspace / OWN_FOLDER, view.protects and not view.strict
-    if protects and view.writable:
+    if view.writable and view.protects and not view.strict:
         arguments += kept_mounts(workspace)
-    if not view.strict and own.is_dir() and not own.is_symlink():
-        arguments += ["--perms", "0755", "--size", "4096", "--tmpfs", str(own)]
-        arguments += [*_task_mounts(view), "--remount-ro", str(own)]
-    else:
-        arguments += _task_mounts(view)
+    hidden = [] if view.strict else _hidden(view, workspace)
+    arguments += [*hide(hidden), *_task_mounts(view)]
+    arguments += [word for place in hidden if place.is_dir() for word in ("--remount-ro", str(place))]
     return [*arguments, *hidden_kernel_files(), *(("--remount-ro", "/dev") if view.strict else ())]
 
 
@@ -237,39 +252,58 @@ def _task_mounts(view: View) -> list[str]:
 
 def _readable(view: View, workspace: Path, path: str) -> list[str]:
     """Return the paths outside of the workspace that are readable."""
+    given = (str(place) for place in _allowed_folders(view) if not place.is_relative_to(workspace))
+    places = [*machine_places(path, network=view.network), *given]
+    return [place for place in dict.fromkeys(places) if Path(place).exists()]
+
+
+def machine_places(path: str, *, network: bool = False, accounts: bool = False) -> list[str]:
+    """Return what code can read of the machine besides the system's programs: settings, and programs on *path*."""
     named = [Path(part) for part in path.split(os.pathsep) if part.startswith("/")]
     bins = [folder.resolve() for folder in named if folder.name in _PROGRAM_FOLDERS]
     environments = (place for folder in bins for place in python_environment(folder.parent))
     programs = [sys.base_prefix, sys.prefix, *map(str, (*bins, *environments))]
+    return [*_CONFIGURED, *(_NETWORK if network else ()), *(_ACCOUNTS if accounts else ()), *programs]
+
+
+def _hidden(view: View, workspace: Path) -> list[Path]:
+    """Return what the command does not see of the workspace and of the readable folders."""
+    own = [place for place in (view.outputs, view.inputs) if place is not None]
+    found = [place for folder in (workspace, *_allowed_folders(view)) for place in hidden_places(folder)]
+    return [place for place in dict.fromkeys(found) if place not in own]
+
+
+def _allowed_folders(view: View) -> list[Path]:
+    """Return the folders that the operator allows to be read."""
     try:
-        allowed = [place.expanduser().resolve() for place in view.readable]
+        return [place.expanduser().resolve() for place in view.readable]
     except RuntimeError as error:
         raise SandboxRefused(f"runtime.readable: {error}") from error
-    given = (str(place) for place in allowed if not place.is_relative_to(workspace))
-    places = [*_CONFIGURED, *(_NETWORK if view.network else ()), *programs, *given]
-    return [place for place in dict.fromkeys(places) if Path(place).exists()]
 
 
 def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRules:
     """Return the rules of Landlock for the view. What is readable includes what is writable."""
     workspace = view.workspace.resolve()
     more = () if view.strict else (*_ACCOUNTS, *_readable(view, workspace, path))
-    readable = [part for place in system_places(*more) for part in everything_but(Path(place), PRIVATE_FOLDERS)]
-    writable, own = [], workspace / OWN_FOLDER
+    writable, hidden = [], [] if view.strict else _hidden(view, workspace)
+    unseen = (*PRIVATE_FOLDERS, *hidden)
+    readable = [part for place in system_places(*more) for part in everything_but(Path(place), unseen)]
     if view.strict or not view.protects:
         (writable if view.writable else readable).append(workspace)
     else:
-        readable += everything_but(workspace, [own])
+        readable += everything_but(workspace, hidden)
         if view.writable:
-            writable += changeable(workspace)
+            writable += changeable(workspace, hidden)
+    keeps = any(place.is_relative_to(workspace) for place in hidden)
     return LandlockRules(
         folder=workspace,
         readable=[*readable, *([view.inputs] if view.inputs else [])],
         writable=[*writable, *([view.outputs] if view.outputs else [])],
-        listed=[] if own.is_dir() else [workspace],
-        workspace=workspace if (view.writable or own.is_dir()) and view.protects and not view.strict else None,
+        listed=[] if keeps else [workspace],
+        workspace=workspace if (view.writable or keeps) and view.protects and not view.strict else None,
         changes=view.writable,
-        watches_reading=own.is_dir(),
+        watches_reading=keeps,
+        hidden=hidden,
         capabilities=READ_ALL if owner is not None and not _is_reachable(workspace, owner) else 0,
         network=view.network and not view.strict,
         strict=view.strict,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import math
-import os
+import re
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from urllib.parse import unquote
 
 import anyio
 from pydantic import ValidationError
@@ -18,28 +19,32 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
 from fireswarm.processes.confinement.ladder import CONFINING
-from fireswarm.redaction import without_credentials
+from fireswarm.processes.confinement.view import is_workspace
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.in_child import MODEL_KEYS, run_entry
 from fireswarm.skills.running.skill_process import ConfinedProcess, Reach
 
-READ_ONLY_ERRORS = (f"[Errno {errno.EROFS}]", f"PermissionError: [Errno {errno.EACCES}]")
-READ_ONLY_HINT = (
-    "\nThe code of a skill can write to its workdir and to the folder of the task's `path` only, and there only if "
-    'its metadata does not say writes: "false".'
+REFUSED_ERRORS = (f"[Errno {errno.EROFS}]", f"PermissionError: [Errno {errno.EACCES}]")
+CONFINED_HINT = (
+    "\nThe code of a skill can write to its workdir and to the folder of the task's `path` only, and there only if its "
+    'metadata does not say writes: "false". It reads these, its own folder, the files that the task names, and '
+    "programs; the operator can add folders with `runtime.readable`."
 )
+MAX_PATH_CHARS = 4_096
+_MISSING = re.compile(r"No such file or directory: '(/[^']+)'")
 
 
 @dataclass(frozen=True, slots=True)
 class CodeRules:
-    """The operator's rules for the code of skills: `RuntimeSettings.confinement` and ``pass_environment``.
+    """The operator's rules for the code of skills, from `RuntimeSettings`.
 
-    ``workdirs`` is the folder of all workdirs: a confined process that is reused for later tasks may write to it.
+    ``workdirs`` is the folder of all workdirs: the process of a skill is reused for tasks with a workdir there.
     """
 
     confinement: str = "auto"
     pass_environment: tuple[str, ...] = ()
+    readable: tuple[Path, ...] = ()
     workdirs: Path | None = None
 
 
@@ -87,12 +92,19 @@ async def run_skill(
         raise SkillFailed(f"skill {skill.name!r} {error}") from error
     ok, content = text
     if not ok:
-        hint = READ_ONLY_HINT if any(each in content for each in READ_ONLY_ERRORS) and not read_only else ""
-        raise SkillFailed(f"skill {skill.name!r} {content}{hint}")
+        raise SkillFailed(f"skill {skill.name!r} {content}{_hint(content, reach)}")
     try:
         return SkillResult.model_validate_json(content)
     except ValidationError as error:
         raise SkillFailed(f"skill {skill.name!r} returned an invalid result: {explain_validation(error)}") from error
+
+
+def _hint(error: str, reach: Reach | None) -> str:
+    """Return what to tell of an error that the confinement may have caused, or ""."""
+    if reach is None:
+        return ""
+    unseen = any(Path(name).parent.is_dir() for name in _MISSING.findall(error))
+    return CONFINED_HINT if unseen or any(each in error for each in REFUSED_ERRORS) else ""
 
 
 @cache
@@ -106,22 +118,46 @@ def is_foreign(skill: Skill) -> bool:
 
 
 def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | None:
-    """Return what the skill's code can write to and use; None if it is not confined."""
+    """Return what the skill's code can read, write to and use; None if it is not confined."""
     workdir = request.workdir.resolve()
+    inputs = _given_files(request)
+    named = () if is_foreign(skill) else _named_places(request)
+    readable = (skill.folder.resolve(), _packaged_skills(), *rules.readable, *inputs, *named)
     if request.constraints.get("read_only") and rules.confinement != "none":
         confined = rules.confinement if rules.confinement in CONFINING else "auto"
-        return Reach(workdir, confinement=confined)
+        return Reach(workdir, _workspaces(request), readable=readable, confinement=confined)
     if rules.confinement not in CONFINING or not is_foreign(skill):
         return None
-    kept = rules.workdirs is not None and workdir.is_relative_to(rules.workdirs.resolve())
+    above = rules.workdirs.resolve() if rules.workdirs is not None else None
+    kept = not inputs and above in workdir.parents
+    passed = tuple(name for name in rules.pass_environment if name not in MODEL_KEYS)
     return Reach(
-        rules.workdirs.resolve() if kept and rules.workdirs else workdir,
-        _workspaces(request) if skill.writes else (),
+        above if kept and above else workdir,
+        _workspaces(request),
+        writes=skill.writes,
+        readable=readable,
         network=True,
-        environment=without_credentials(os.environ, MODEL_KEYS, rules.pass_environment),
+        passed=passed,
         kept_for=str(skill.folder) if kept else "",
         confinement=rules.confinement,
     )
+
+
+def _given_files(request: SkillRequest) -> tuple[Path, ...]:
+    """Return the files that the request names with ``file://``: results of other tasks, and attachments."""
+    children = (item for child in request.children for item in child.artifacts)
+    uris = [*(item.uri for item in (*request.artifacts, *children)), *(item.uri for item in request.attachments)]
+    paths = {
+        Path(unquote(uri.removeprefix("file://"))) for uri in uris if uri is not None and uri.startswith("file://")
+    }
+    return tuple(sorted(path.resolve() for path in paths if path.is_absolute() and path.exists()))
+
+
+def _named_places(request: SkillRequest) -> tuple[Path, ...]:
+    """Return the files and folders that the context of a request to a packaged skill names, such as ``source``."""
+    texts = [value.removeprefix("file://") for value in request.context.values() if isinstance(value, str)]
+    paths = [Path(text) for text in texts if text.startswith("/") and "\0" not in text and len(text) < MAX_PATH_CHARS]
+    return tuple(path.resolve() for path in paths if path.exists() and is_workspace(path.resolve()))
 
 
 def _workspaces(request: SkillRequest) -> tuple[Path, ...]:

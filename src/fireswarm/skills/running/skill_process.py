@@ -7,12 +7,12 @@ run confined cannot start inside of the skill's confinement, so this process sta
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -21,8 +21,9 @@ from pydantic import AfterValidator, Base64Bytes, Field, ValidationError
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import SandboxRefused, SkillFailed
-from fireswarm.processes.confinement.machine_view import MachineView
+from fireswarm.processes.child_pool import ends_folder
 from fireswarm.processes.confinement.protected import LateNames
+from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.descendants import tree
 from fireswarm.processes.messages import read_message, write_message
@@ -31,8 +32,8 @@ from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 MAX_ANSWER_BYTES = 64_000_000
 """Maximum size of a message from the skill's process."""
 
-OWN_PROCESSES = 2
-"""Number of processes between bubblewrap and the skill: the init of its namespace, and the interpreter."""
+SLOT = "slot-"
+"""Beginning of the name of the folder in which a reused process has the files of a call."""
 
 CHILD = "fireswarm.skills.running.confined_child"
 
@@ -65,16 +66,20 @@ class WantedProgram(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The folders to which a skill's code can write, ``workdir`` and ``workspaces``, and ``network`` if it has one.
+    """What a skill's code can read and write to, and ``network`` if it has one.
 
-    ``environment`` has its variables with a network; without a network, it gets only the harmless ones. With
-    ``kept_for``, a process is reused for the next call with the same reach.
+    It writes to ``workdir``, and to the ``workspaces`` if it ``writes``; it reads ``readable``. ``passed`` are names of
+    environment variables that it gets besides the usual ones. With ``kept_for``, a process is reused for the next call
+    with the same reach: ``workdir`` is then the folder of all workdirs, of which it sees a place of its own only. The
+    files of a call are there while the call runs.
     """
 
     workdir: Path
     workspaces: tuple[Path, ...] = ()
+    writes: bool = False
+    readable: tuple[Path, ...] = ()
     network: bool = False
-    environment: Mapping[str, str] | None = field(default=None, compare=False)
+    passed: tuple[str, ...] = ()
     kept_for: str = ""
     confinement: str = "auto"
 
@@ -88,6 +93,8 @@ class ConfinedProcess:
     def __init__(self, reach: Reach) -> None:
         self.idle_since = 0.0
         self._confinement = reach.confinement
+        self._slot: Path | None = None
+        self._own_processes = 0
         workdir = reach.workdir.resolve()
         self._has_answered = False
         self._ended = threading.Event()
@@ -95,11 +102,23 @@ class ConfinedProcess:
         self._left_behind = False
         with ExitStack() as stack:
             home = tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True)
-            folders = (Path(stack.enter_context(home)).resolve(), workdir)
-            program = Program((sys.executable, "-u", "-c", _program()), workdir, reach.environment)
-            self._late = LateNames([folder.resolve() for folder in reach.workspaces])
-            view = MachineView(folders, reach.workspaces, reach.network, reach.confinement)
-            self._confined = Confined.start(program, view, LIMITS)
+            if reach.kept_for:
+                place = tempfile.TemporaryDirectory(prefix=SLOT, dir=workdir, ignore_cleanup_errors=True)
+                workdir = self._slot = Path(stack.enter_context(place)).resolve()
+            private = Path(stack.enter_context(home)).resolve()
+            self._view = SkillView(
+                private,
+                workdir,
+                reach.workspaces,
+                reach.writes,
+                (*reach.readable, ends_folder()),
+                reach.network,
+                reach.passed,
+                reach.confinement,
+            )
+            program = Program((sys.executable, "-u", "-c", _program()), workdir)
+            self._late = LateNames([folder.resolve() for folder in reach.workspaces] if reach.writes else [])
+            self._confined = Confined.start(program, self._view, LIMITS)
             self._home = stack.pop_all()
         self._process = self._confined.process
 
@@ -115,17 +134,43 @@ class ConfinedProcess:
         it breaks the protocol or exceeds `LIMITS`.
         """
         self._late.look()
+        workdir, asked = self._enter(message)
         answered = threading.Event()
         watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
         watch.start()
         try:
-            answer = self._converse(message)
-            self._left_behind = len(tree(self._process.pid)) > OWN_PROCESSES
-            return answer
+            answer = self._converse(asked)
+            self._left_behind = len(tree(self._process.pid)) > self._own_processes
+            return self._in_terms_of(workdir, answer)
         finally:
             answered.set()
             watch.join()
+            self._leave(workdir)
             self._late.set_aside()
+
+    def _enter(self, message: tuple[Any, ...]) -> tuple[Path | None, tuple[Any, ...]]:
+        """Bring the files of the call's workdir to the process's own place, and name that in the message."""
+        if self._slot is None:
+            return None, message
+        *call, asked, end = message
+        request = json.loads(asked)
+        workdir = Path(request["workdir"])
+        _move_all(workdir, self._slot)
+        return workdir, (*call, json.dumps({**request, "workdir": str(self._slot)}), end)
+
+    def _leave(self, workdir: Path | None) -> None:
+        if self._slot is not None and workdir is not None:
+            _move_all(self._slot, workdir)
+
+    def _in_terms_of(self, workdir: Path | None, answer: tuple[bool, str] | None) -> tuple[bool, str] | None:
+        """Return the answer with paths in the workdir for those in the process's own place."""
+        if self._slot is None or workdir is None or answer is None:
+            return answer
+        ok, text = answer
+        for form in (str, Path.as_uri):
+            here, there = (json.dumps(form(place), ensure_ascii=False)[1:-1] for place in (self._slot, workdir))
+            text = text.replace(here, there)
+        return ok, text
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
@@ -145,6 +190,8 @@ class ConfinedProcess:
             write_message(requests, json.dumps(call).encode())
             while True:
                 message = json.loads(read_message(answers, limit=MAX_ANSWER_BYTES))
+                if not self._has_answered:  # it tells that it is ready for the first call
+                    self._own_processes = len(tree(self._process.pid))
                 self._has_answered = True
                 if "answer" in message:
                     return _answer(message["answer"])
@@ -172,6 +219,7 @@ class ConfinedProcess:
         with tempfile.TemporaryDirectory(prefix="fireswarm-program-", ignore_cleanup_errors=True) as folder:
             workspace = Path(folder).resolve() / "workspace"
             try:
+                self._check_readable(program)
                 workspace.mkdir()
                 for path, content in program.files.items():
                     (workspace / path).parent.mkdir(parents=True, exist_ok=True)
@@ -181,7 +229,8 @@ class ConfinedProcess:
                     name: value.replace(program.workspace, str(workspace))
                     for name, value in program.environment.items()
                 }
-                view = View(workspace, program.writable, program.readable, protects=False)
+                passes = tuple(program.environment)
+                view = View(workspace, program.writable, program.readable, protects=False, passes=passes)
                 code, output = run_confined(
                     command,
                     view,
@@ -193,6 +242,21 @@ class ConfinedProcess:
             except (SandboxRefused, OSError, ValueError) as error:
                 return {"refused": str(error)}
             return {"code": code, "output": output.replace(str(workspace), program.workspace)}
+
+    def _check_readable(self, program: WantedProgram) -> None:
+        """Raise SandboxRefused if the skill asks for a place that it cannot read itself."""
+        seen = (*self._view.visible, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
+        for place in program.readable:
+            if not any(place.resolve().is_relative_to(known) for known in seen):
+                raise SandboxRefused(f"the skill itself cannot read {place}")
+
+
+def _move_all(source: Path, target: Path) -> None:
+    """Move all that *source* holds to *target*, a folder of the same file system. A link is moved, not followed."""
+    with os.scandir(source) as entries:
+        names = [entry.name for entry in entries]
+    for name in names:
+        (source / name).replace(target / name)
 
 
 def _program() -> str:

@@ -41,7 +41,7 @@ from fireswarm.runs.model_adapters import check_installed
 from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.packaged import packaged_path
-from fireswarm.settings.run_folders import make_state_folder
+from fireswarm.settings.run_folders import STATE_FOLDER, add_swarm_folders, make_state_folder
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
@@ -177,6 +177,7 @@ def open_database(
     try:
         if path is not None:
             make_state_folder(path.parent)
+            add_swarm_folders(settings.path(STATE_FOLDER), *([path.parent] if path.parent != settings.root else []))
         return Database.open(path, indexes=indexes, clock=nanoseconds or time.time_ns, history=history_limits(settings))
     except DataFileInUse:
         raise

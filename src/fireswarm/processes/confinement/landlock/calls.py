@@ -100,15 +100,16 @@ class PassedOnCalls:
     """Answers the calls that arrive at ``listener``.
 
     The command may change what is in ``writable``, by the rules of Landlock. If it ``changes`` its ``workspace``, it
-    may also change other names there that are not protected; otherwise it reads them.
+    may also change other names there that are neither protected nor ``hidden``; otherwise it reads them.
     """
 
-    def __init__(self, writable: list[str], workspace: str | None, changes: bool) -> None:
+    def __init__(self, writable: list[str], workspace: str | None, changes: bool, hidden: list[str]) -> None:
         self.listener = -1
         self.caller = Caller(0)
         self._writable = writable
         self._workspace = workspace
         self._changes = changes
+        self._hidden = hidden
         self._number = 0
 
     def answer(self) -> None:
@@ -150,14 +151,18 @@ class PassedOnCalls:
     def _is_in_workspace(self, path: str) -> bool:
         return self._workspace is not None and path.startswith(f"{self._workspace}/")
 
+    def _is_kept(self, path: str) -> bool:
+        """Return True for a path in the workspace that only a person changes, or that the command does not see."""
+        if any(path == place or path.startswith(f"{place}/") for place in self._hidden):
+            return True
+        return is_protected(tuple(path.removeprefix(f"{self._workspace}/").split("/")))
+
     def _check(self, path: str) -> None:
         """Raise PermissionError unless the command may change what is at *path*."""
         if self._covers(path):
             return
-        if self._changes and self._is_in_workspace(path):
-            parts = tuple(path.removeprefix(f"{self._workspace}/").split("/"))
-            if not is_protected(parts):
-                return
+        if self._changes and self._is_in_workspace(path) and not self._is_kept(path):
+            return
         raise PermissionError(errno.EACCES, "it is not writable in this view")
 
     def _leave(self, *folders: str) -> None:
@@ -209,7 +214,7 @@ class PassedOnCalls:
                 raise FileExistsError(errno.EEXIST, "it exists")
             if flags & CHANGING:
                 self._check(path)
-            elif not own and is_protected(tuple(path.removeprefix(f"{self._workspace}/").split("/"))):
+            elif not own and self._is_kept(path):
                 raise LeftToKernel
             opened = os.open(link_to(found), flags & ~(os.O_CREAT | os.O_NOFOLLOW) | os.O_CLOEXEC)
         finally:

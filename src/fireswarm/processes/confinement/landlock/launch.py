@@ -63,10 +63,10 @@ class LandlockRules:
 
     ``readable`` and ``writable`` are folders and files with all that is below them; ``listed`` are folders whose names
     it may list. If it ``changes`` its ``workspace``, it may also make and change other names there than those of
-    `names`; with ``watches_reading``, it reads them too, although they are not in ``readable``. ``owner`` are the user
-    and the group that it becomes; ``capabilities`` the bits of the privileges of root that it keeps. ``files`` are
-    contents by paths, and ``places`` are folders by paths, that stand in its words and in its environment for the
-    places where they are.
+    `names` and ``hidden``; with ``watches_reading``, it reads them too, although they are not in ``readable``.
+    ``owner`` are the user and the group that it becomes; ``capabilities`` the bits of the privileges of root that it
+    keeps. ``files`` are contents by paths, and ``places`` are folders by paths, that stand in its words and in its
+    environment for the places where they are.
     """
 
     folder: Path
@@ -76,6 +76,7 @@ class LandlockRules:
     workspace: Path | None = None
     changes: bool = False
     watches_reading: bool = False
+    hidden: Sequence[Path] = ()
     network: bool = False
     strict: bool = False
     owner: tuple[int, int] | None = None
@@ -176,6 +177,7 @@ def _description(rules: LandlockRules, private: Path, version: int, report: int)
         "workspace": str(rules.workspace) if rules.workspace else None,
         "changes": rules.changes,
         "writable": [os.path.realpath(place) for place in writable],
+        "hidden": [str(place) for place in rules.hidden],
         "handled": known,
         "handled_network": 0 if rules.network else _TCP,
         "scoped": _SCOPES,

@@ -40,4 +40,4 @@ def is_protected(parts: tuple[str, ...]) -> bool:
     first = parts[0].casefold()  # some file systems do not tell the two cases apart
     if first == GIT:
         return len(parts) == 1 or parts[1].casefold() in GIT_PROTECTED
-    return first in PROTECTED or first == OWN_FOLDER
+    return first in PROTECTED or OWN_FOLDER in parts

@@ -67,7 +67,8 @@ def main() -> int:
             _become(given, sys.argv[2:], theirs)
         theirs.close()
         try:
-            return _supervise(child, ours, PassedOnCalls(given["writable"], given["workspace"], given["changes"]))
+            calls = PassedOnCalls(given["writable"], given["workspace"], given["changes"], given["hidden"])
+            return _supervise(child, ours, calls)
         finally:
             _kill_descendants()
     except (Failure, OSError) as error:
