@@ -168,6 +168,9 @@ class View:
         Raises SandboxRefused if the view cannot be enforced.
         """
         workspace = self.workspace.resolve()
+        for place in (self.workspace, self.outputs, self.inputs):
+            if place is not None and place.is_absolute() and place.resolve() != place:
+                raise SandboxRefused(f"{place} is a link to another place now: a command is not confined to that")
         if not is_workspace(workspace):
             raise SandboxRefused(f"a command cannot be confined to {workspace}: work in another folder")
         owner = _owner(workspace)

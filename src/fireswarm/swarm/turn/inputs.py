@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Signal
 from fireswarm.contracts.skills.skill import ChildResult, SkillRequest
@@ -16,6 +17,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
+from fireswarm.swarm.turn.given.workspace import check_given_path
 from fireswarm.swarm.turn.state import Relatives, Turn
 from fireswarm.swarm.turn.thread import earlier_tasks
 
@@ -41,6 +43,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         if dependency.result is not None:
             artifacts += dependency.result.artifacts
             signals += dependency.result.signals
+    check_given_path(task, swarm.settings.path(Path()))
     read_only = task.constraints.read_only or swarm.settings.runtime.profile == "read_only"
     return SkillRequest(
         task_id=task.task_id,
