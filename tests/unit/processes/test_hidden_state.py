@@ -146,8 +146,8 @@ def test_socket_in_the_workspace_cannot_be_connected_to(
 def test_folder_that_has_become_a_link_is_refused(swapped: str, home: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "other")
-    named = {"outputs": tmp_path / "link"} if swapped == "outputs" else {}
-    view = View(tmp_path / "link" if swapped == "workspace" else home, writable=True, **named)
+    link = tmp_path / "link"
+    view = View(link, True) if swapped == "workspace" else View(home, True, outputs=link)
     with pytest.raises(SandboxRefused, match="is a link to another place now"):
         command("touch made", view)
     assert not list((tmp_path / "other").iterdir())

@@ -10,6 +10,7 @@ from fireswarm.contracts.skills.given_files import INPUT_FOLDER
 from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.mind import events
 from fireswarm.mind.calls.results import CallResult, Record, Step, refusal
+from fireswarm.mind.commands.hints import describe_limit
 from fireswarm.mind.commands.place import MAX_TIMES
 from fireswarm.mind.gate import command_call, may_change
 from fireswarm.mind.tool_run import ToolRun
@@ -96,7 +97,8 @@ async def _run_to_end(run: ToolRun, step: Step, line: str, seconds: float, view:
     status = StepStatus.TIMEOUT if ran.timed_out else StepStatus.FAILED if ran.exit_code else StepStatus.OK
     errors = f"killed after {seconds:g} s\n{ran.stderr}" if ran.timed_out else ran.stderr
     errors = f"killed: {ran.ended}\n{ran.stderr}" if ran.ended else errors
-    notes = (run.place.describe_return(ran.folder or ""), *(f"[{line}]" for line in ran.set_aside))
+    hint = describe_limit(view, ran) if view is not None and ran.exit_code else ""
+    notes = (hint, run.place.describe_return(ran.folder or ""), *(f"[{line}]" for line in ran.set_aside))
     errors = "\n".join(filter(None, (errors, *notes)))
     return CallResult(
         text=clean(ran.stdout),

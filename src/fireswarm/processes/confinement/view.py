@@ -34,10 +34,13 @@ from fireswarm.processes.confinement.landlock.launch import LandlockRules, confi
 from fireswarm.processes.confinement.landlock.names import CALLERS_PATH
 from fireswarm.processes.confinement.mounts import (
     PRIVATE_FOLDERS,
+    git_identity,
     hidden_kernel_files,
     python_environment,
     system_mounts,
     system_places,
+    toolchain_variables,
+    toolchains,
 )
 from fireswarm.processes.confinement.protected import (
     LateNames,
@@ -50,6 +53,9 @@ from fireswarm.processes.confinement.protected import (
 from fireswarm.processes.descendants import MARK
 
 HOME = "/home/agent"
+GIT_FILE = "/etc/gitconfig-of-this-user"
+"""Settings of git with the name and the address of the user."""
+
 SANDBOX = Path("/sandbox")
 """Path of the workspace in a strict view."""
 
@@ -149,7 +155,7 @@ class View:
                 mounts=_mounts(self, environment.get("PATH", "")),
                 held=[place for place in (self.workspace, self.outputs, self.inputs) if place is not None],
                 folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
-                files=self.files if self.strict else {**_user_database(owner), **self.files},
+                files=self.files if self.strict else {**_user_database(owner), **_contents(self)},
                 network=self.network and not self.strict,
                 start_as=start_as(owner, self.place),
                 strict=self.strict,
@@ -188,6 +194,9 @@ def environment_for(view: View, given: Mapping[str, str]) -> dict[str, str]:
     if view.strict:
         return dict(given)
     named = named_environment(given, view.passes if view.writable else ())
+    named |= toolchain_variables(named)
+    if view.writable:
+        named["GIT_CONFIG_SYSTEM"] = GIT_FILE
     return named | {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp"}
 
 
@@ -215,6 +224,11 @@ def _is_reachable(folder: Path, owner: tuple[int, int]) -> bool:
         if not known.st_mode & passes:
             return False
     return True
+
+
+def _contents(view: View) -> Mapping[str, bytes]:
+    """Return the files that are added to the view."""
+    return view.files if view.strict or not view.writable else {GIT_FILE: git_identity(), **view.files}
 
 
 def _user_database(owner: tuple[int, int] | None) -> dict[str, bytes]:
@@ -256,7 +270,7 @@ def _task_mounts(view: View) -> list[str]:
 def _readable(view: View, workspace: Path, path: str) -> list[str]:
     """Return the paths outside of the workspace that are readable."""
     given = (str(place) for place in _allowed_folders(view) if not place.is_relative_to(workspace))
-    places = [*machine_places(path, network=view.network), *given]
+    places = [*machine_places(path, network=view.network), *map(str, toolchains(workspace)), *given]
     return [place for place in dict.fromkeys(places) if Path(place).exists()]
 
 
@@ -311,6 +325,6 @@ def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRule
         network=view.network and not view.strict,
         strict=view.strict,
         owner=owner,
-        files=view.files,
+        files=_contents(view),
         places={str(SANDBOX): workspace} if view.strict else {},
     )
