@@ -88,6 +88,29 @@ def test_chat_and_skill_files_contain_no_secrets(root: Path) -> None:
     assert leaks(root, done) == []
 
 
+def test_model_that_writes_placeholders_back_destroys_no_secret(root: Path) -> None:
+    kept = f"MY_PASSWORD={SECRET}\nPORT=1\n"
+    (root / "settings.env").write_text(kept)
+    given = {"path": "settings.env", "content": "MY_PASSWORD=[redacted]\nPORT=2\n"}
+    lost = {**given, "content": "export PASSWORD=[redacted]\n"}
+    edited = {
+        "path": "settings.env",
+        "old_text": "MY_PASSWORD=[redacted]\nPORT",
+        "new_text": "MY_PASSWORD=[redacted]\nP",
+    }
+    calls = [
+        decided({"name": "read_file", "input": {"path": "settings.env"}}),
+        *(decided({"name": name, "input": each}) for name, each in (("write_file", given), ("write_file", lost))),
+        decided({"name": "edit_file", "input": edited}),
+        decided({"name": "write_file", "input": {**given, "path": "copy.env"}}),
+    ]
+    done = agent(root, "run", TASK, *script(root, *calls, GOOD), "--yes", MY_PASSWORD=SECRET)
+    assert done.code == 0, done.stderr
+    assert (root / "settings.env").read_text() == f"MY_PASSWORD={SECRET}\nP=2\n"
+    assert (root / "copy.env").read_text() == given["content"]
+    assert leaks(root, done) == []
+
+
 def test_model_request_bodies_are_stored_only_when_configured(root: Path) -> None:
     (root / "agent.yaml").write_text("logging:\n  debug_llm_bodies: true\n")
     agent(root, "run", TASK, *script(root, GOOD), "--debug-llm", "false")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fireswarm.redaction import REDACTED, Redactor, StreamRedactor
+from fireswarm.redaction import REDACTED, FileSecrets, Redactor, StreamRedactor, tag_secret
 from tests.unit.redaction_cases import HOSTILE, INNOCENT
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +35,9 @@ def test_secret_is_redacted_and_the_rest_stays(name: str) -> None:
     assert shown.startswith(before)
     assert shown.endswith(after)
     assert redactor.text(shown) == shown
+    tagged = redactor.text(text.format(secret), by_line=True, mark=tag_secret)
+    assert redactor.text(tagged) == redactor.clean(tagged) == tagged
+    assert FileSecrets.find(text.format(secret), redactor).put_back(tagged) == text.format(secret)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

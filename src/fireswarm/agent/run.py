@@ -171,7 +171,7 @@ def agent_assignment(work: AgentTask, mind: Mind, place: RunPlace, watching: Wat
         named=work.skill,
         ask=watching.ask,
         run_skill=AgentSkills.of_run(work, place.outputs.parent, mind, grant).run,
-        tools={**file_tools(grant, place.outputs, mind.redact.text), **place.capabilities.tools},
+        tools={**file_tools(grant, place.outputs, mind.redact), **place.capabilities.tools},
         outputs=place.outputs,
         dry_run=work.dry_run,
         next_message=watching.next_message,

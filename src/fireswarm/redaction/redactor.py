@@ -20,6 +20,10 @@ from fireswarm.redaction.search import find_addresses, find_shapes, open_value, 
 
 REDACTED = "[redacted]"
 
+TAG_CHARS = 4
+PLACEHOLDER = re.compile(rf"\[redacted(?::[a-z2-7]{{{TAG_CHARS}}})?\]")
+"""A removed secret; with the tag that a file tool gives it."""
+
 MIN_SECRET_CHARS = 8
 """Minimum length of a secret value: removing every ``1`` or ``true`` would destroy the text."""
 
@@ -32,8 +36,6 @@ _SECRET_NAME = re.compile(
 )
 _NOT_SECRET = re.compile(r"_(?:FILE|PATH|DIR|URL|ENV|ID|NAME)$|^(?:SSH_AUTH_SOCK|GPG_KEY)$")
 
-_KEY_END = re.compile(r"-----END[^-\n]*-----")
-
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)?|[@-Z\\-_]|[ -/]+[0-~])")
 """A sequence without an end stops at the end of its line, so that the rest of a text is preserved."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -43,6 +45,9 @@ HIDDEN = re.compile(f"{_ESCAPES.pattern}|{_CONTROLS.pattern}")
 """Matches the characters that ``sanitize`` removes; it also removes the \\r of \\r\\n."""
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
+
+_LINE = re.compile(r"[^\s](?:[^\r\n]*[^\s])?")
+"""A line of a secret, without the white space around it."""
 
 
 def sanitize(text: str) -> str:
@@ -99,18 +104,24 @@ class Redactor:
         self._harmless_bytes: set[bytes] = set()
         self._harmless_names: set[str] = set()
 
-    def text(self, text: str, *, by_line: bool = False) -> str:
-        """Return *text* without secrets; with *by_line*, it keeps its number of lines."""
-        if self._known is not None:
-            text = self._known.sub(REDACTED, text)
+    def text(self, text: str, *, by_line: bool = False, mark: Callable[[str], str] = lambda secret: REDACTED) -> str:
+        """Return *text* with *mark* of each secret in its place; with *by_line*, of each of its lines."""
         parts: list[str] = []
         after = 0
-        for start, end in _merge((start, end) for _, start, end in _find(text)):
-            parts += [text[after:start], REDACTED]
-            if by_line:
-                parts.append("\n" * text.count("\n", start, end))
+        for start, end in self.spans(text, by_line=by_line):
+            parts += [text[after:start], mark(text[start:end])]
             after = end
         return "".join([*parts, text[after:]]) if parts else text
+
+    def spans(self, text: str, *, by_line: bool = False) -> list[tuple[int, int]]:
+        """Return where the secrets of *text* are, in order; with *by_line*, each line of one, without its margins."""
+        spans = [(start, end) for _, start, end in _find(text)]
+        if self._known is not None:
+            spans += [match.span() for match in self._known.finditer(text)]
+        whole = list(_merge(span for span in spans if not _is_redacted(text, *span)))
+        if not by_line:
+            return whole
+        return [line.span() for start, end in whole for line in _LINE.finditer(text, start, end)]
 
     def safe_end(self, text: str, end: int) -> int:
         """Return the last position up to *end* where an unfinished text can be split without splitting a secret."""
@@ -308,6 +319,14 @@ def _find(text: str) -> Iterator[tuple[int, int, int]]:
     yield from find_assignments(text)
 
 
+def _is_redacted(text: str, start: int, end: int) -> bool:
+    """Return True for a part of a placeholder, which follows the name of a secret as its value did."""
+    opening = REDACTED[:-1]
+    begin = text.rfind(opening, max(0, start - len(opening) - TAG_CHARS - 1), start + len(opening))
+    placeholder = PLACEHOLDER.match(text, begin) if begin >= 0 else None
+    return placeholder is not None and begin <= start and end <= placeholder.end()
+
+
 def _merge(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Yield the spans in order; overlapping spans are merged."""
     begun: tuple[int, int] | None = None
@@ -326,55 +345,6 @@ def _merge(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def environment_redactor() -> Redactor:
     """Return a redactor for the values in this process's environment at the first call."""
     return Redactor(secret_values(os.environ))
-
-
-class StreamRedactor:
-    """Redacts a text that arrives in pieces, since a secret may span two of them.
-
-    The returned text ends at white space; the rest is held until more text arrives or ``rest`` is called.
-    """
-
-    LONGEST_HELD = 4_096
-    LONGEST_KEY = 65_536
-    """Maximum length of a private key, in characters, for which text is held back."""
-
-    def __init__(self, redactor: Redactor) -> None:
-        """Clean with *redactor*."""
-        self._redactor = redactor
-        self._pieces: list[str] = []
-        self._length = 0
-        self._next_look = self.LONGEST_HELD
-
-    def feed(self, piece: str) -> str:
-        """Add a piece and return the text that can be shown now."""
-        self._pieces.append(piece)
-        self._length += len(piece)
-        if self._length < self._next_look and " " not in piece and "\n" not in piece:
-            return ""  # a check takes time in proportion to the held text, so not at each piece
-        held = "".join(self._pieces)
-        end = self._safe_end(held)
-        self._pieces = [held[end:]]
-        self._length -= end
-        self._next_look = max(self.LONGEST_HELD, 2 * self._length)
-        return self._redactor.clean(held[:end]) if end else ""
-
-    def _safe_end(self, held: str) -> int:
-        """Return the position where *held* can be split outside of all secrets."""
-        end = max(held.rfind(" "), held.rfind("\n")) + 1
-        key = held.rfind("-----BEGIN")
-        open_key = 0 <= key > len(held) - self.LONGEST_KEY and not _KEY_END.search(held, key)
-        end = self._redactor.safe_end(held, min(end, key) if open_key else end)
-        if end or open_key or len(held) < self.LONGEST_HELD:
-            return end
-        # No white space to split at: hold the text that may be the beginning of a secret, or a secret that continues.
-        end = max(0, len(held) - max(self._redactor.longest, self.LONGEST_HELD // 2))
-        return self._redactor.start_of_secret(held, end) if len(held) < self.LONGEST_KEY else end
-
-    def rest(self) -> str:
-        """Return the held text at the end of the input."""
-        held = "".join(self._pieces)
-        self._pieces, self._length = [], 0
-        return self._redactor.clean(held)
 
 
 def _parts(value: str) -> Iterable[str]:

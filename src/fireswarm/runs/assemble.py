@@ -14,6 +14,7 @@ from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.mind import gate
+from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
 
 Publish = Callable[[str, Path], Awaitable[str]]
@@ -57,7 +58,7 @@ def grant_of(
 def file_tools(
     grant: Grant,
     outputs: Path,
-    clean: Callable[[str], str],
+    redact: Redactor,
     publish: Publish | None = None,
     inputs: GivenFiles | None = None,
 ) -> dict[str, Tool]:
@@ -65,7 +66,7 @@ def file_tools(
 
     Tools that write are restricted to the output folder if the run may not write elsewhere.
 
-    *clean* removes secrets from a text. *publish* stores an artifact; without it, the file is not moved.
+    *redact* finds secrets. *publish* stores an artifact; without it, the file is not moved.
     """
 
     def refusal(path: str) -> str:
@@ -75,10 +76,11 @@ def file_tools(
             case gate.Ask(reason) | gate.Deny(reason):
                 return reason
 
-    writer = ArtifactWriter(grant.cwd, outputs, clean, refusal=refusal, inputs=inputs)
+    writer = ArtifactWriter(grant.cwd, outputs, redact.text, refusal=refusal, inputs=inputs)
     if publish is not None:
         writer = replace(writer, publish=publish)
-    return workspace_tools(grant.cwd, outputs, writable=grant.writes, inputs=inputs) | artifact_tools(writer)
+    files = workspace_tools(grant.cwd, outputs, writable=grant.writes, inputs=inputs, redact=redact)
+    return files | artifact_tools(writer)
 
 
 def system_text(parts: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.contracts.text_page import MAX_LINE_CHARS, MAX_LINES, page_of_lines
 from fireswarm.errors import InvalidInput
-from fireswarm.redaction import sanitize
+from fireswarm.redaction import Redactor, environment_redactor, sanitize, tag_secret
 
 MAX_ENTRIES = 1_000
 MAX_MATCHES = 200
@@ -41,6 +41,12 @@ MAX_SEARCHED_BYTES = 2_000_000
 MAX_SEARCH_SECONDS = 30.0
 """A search that takes longer shows what it has found so far."""
 
+LONGEST_SECRET_CHARS = 65_536
+"""Characters before and after a page of a file that are searched for the ends of a secret, such as a private key."""
+
+Mask = Callable[[str], str]
+"""Puts placeholders into a text, without changing the number of its lines."""
+
 FilePath = Annotated[str, Field(description="path of a file, relative to the workspace")]
 Folder = Annotated[str, Field(description="path of a folder, relative to the workspace; default: all of it")]
 Glob = Annotated[str, Field(description="such as *.{js,ts} for names, or src/**/*.py for whole paths")]
@@ -48,12 +54,18 @@ Ignored = Annotated[bool, Field(description="also files that .gitignore names; d
 Context = Annotated[int, Field(ge=0, le=20, description="lines to show before and after each match")]
 
 
-def reading_tools(root: Path, outputs: Path | None = None, inputs: GivenFiles | None = None) -> dict[str, Tool]:
+def reading_tools(
+    root: Path, outputs: Path | None = None, inputs: GivenFiles | None = None, redact: Redactor | None = None
+) -> dict[str, Tool]:
     """Return the tools for one folder, for that of outputs by its whole path, and for input files.
 
-    Other paths are refused.
+    Other paths are refused. *redact* finds secrets: placeholders with tags are shown in their place.
     """
     root = root.resolve()
+    redact = redact or environment_redactor()
+
+    def mask(text: str) -> str:
+        return redact.text(text, by_line=True, mark=tag_secret)
 
     def list_files(path: Folder = ".", glob: Glob = "**", ignored: Ignored = False) -> str:
         """Lists files with their sizes in bytes. It leaves out .git, node_modules and what .gitignore names."""
@@ -66,7 +78,7 @@ def reading_tools(root: Path, outputs: Path | None = None, inputs: GivenFiles | 
         column: Annotated[int, Field(ge=1, description="first character of each line, to read on in a long one")] = 1,
     ) -> str | ToolAnswer:
         """Reads a text file with line numbers, or shows an image or a PDF. A long file comes in pages."""
-        return _read(*place_of(path, root, outputs, inputs), offset, limit, column)
+        return _read(*place_of(path, root, outputs, inputs), mask, offset, limit, column)
 
     def search_files(
         pattern: Annotated[str, Field(min_length=1, description="regular expression, without look-around")],
@@ -79,7 +91,7 @@ def reading_tools(root: Path, outputs: Path | None = None, inputs: GivenFiles | 
 
         It leaves out files that .gitignore names.
         """
-        return _search(*place_of(path, root, outputs, inputs), pattern, glob, context, Unlisted(ignored=ignored))
+        return _search(*place_of(path, root, outputs, inputs), mask, pattern, glob, context, Unlisted(ignored=ignored))
 
     made = (tool(list_files), tool(read_file), tool(search_files))
     spec_names = ("Glob", "Read", "Grep")
@@ -153,7 +165,7 @@ def _can_show(name: str) -> bool:
     return "\n" not in name and sanitize(name) == name
 
 
-def _read(place: Workspace, named: str, offset: int, limit: int, column: int) -> str | ToolAnswer:
+def _read(place: Workspace, named: str, mask: Mask, offset: int, limit: int, column: int) -> str | ToolAnswer:
     path = place.locate(named)
     if path.is_dir():
         raise InvalidInput(f"{named} is a folder: use list_files")
@@ -168,7 +180,22 @@ def _read(place: Workspace, named: str, offset: int, limit: int, column: int) ->
     lines, rest = lines_of(text), _not_read(path, len(content))
     if offset > max(1, len(lines)):
         raise InvalidInput(f"{named} has {len(lines):,} lines; offset {offset:,} is behind the last one{rest}")
+    _mask_lines(lines, mask, offset - 1, min(len(lines), offset - 1 + min(limit, MAX_LINES)))
     return page_of_lines(lines, offset, limit, named, column=column) + _not_shown(text) + rest
+
+
+def _mask_lines(lines: list[str], mask: Mask, start: int, end: int) -> None:
+    """Mask the secrets of some lines, also of one that begins or ends as far away as the longest secret is long."""
+    first, chars = start, 0
+    while first > 0 and chars < LONGEST_SECRET_CHARS:
+        first -= 1
+        chars += len(lines[first]) + 1
+    last, chars = end, 0
+    while last < len(lines) and chars < LONGEST_SECRET_CHARS:
+        chars += len(lines[last]) + 1
+        last += 1
+    if first < last:
+        lines[first:last] = mask("\n".join(lines[first:last])).split("\n")
 
 
 def _not_read(path: Path, size: int) -> str:
@@ -188,7 +215,7 @@ def _not_shown(text: str) -> str:
     return f"\n[{', and '.join(notes)}; edit_file keeps them]" if notes else ""
 
 
-def _search(place: Workspace, path: str, pattern: str, glob: str, context: int, left_out: Unlisted) -> str:
+def _search(place: Workspace, path: str, mask: Mask, pattern: str, glob: str, context: int, left_out: Unlisted) -> str:
     check_search(pattern)
     found: list[str] = []
     total, until = 0, time.monotonic() + MAX_SEARCH_SECONDS
@@ -202,8 +229,10 @@ def _search(place: Workspace, path: str, pattern: str, glob: str, context: int, 
             break
         if candidates is not None and os.fsencode(file.relative_to(start)) not in candidates:
             continue
-        lines = lines_of(_text_in(place, file))
-        hits = find_matching_lines(pattern, lines)
+        text = _text_in(place, file)
+        hits = find_matching_lines(pattern, lines := lines_of(text))
+        if hits and total < MAX_MATCHES:  # a pattern that fits to a secret only finds nothing
+            hits = find_matching_lines(pattern, lines := lines_of(mask(text)))
         if not _can_show(name):
             left_out.unnamed += bool(hits)
             continue

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import heapq
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.contracts.text_page import MAX_LINE_CHARS
 from fireswarm.errors import InvalidInput
+from fireswarm.redaction import FileSecrets, Redactor, count_placeholders, environment_redactor, tag_secret
 
 MAX_WRITTEN_BYTES = 10_000_000
 Content = Annotated[str, Field(description="the whole new text")]
@@ -48,69 +48,56 @@ NEAR = 0.5
 
 
 def workspace_tools(
-    root: Path, outputs: Path | None = None, *, writable: bool = True, inputs: GivenFiles | None = None
+    root: Path,
+    outputs: Path | None = None,
+    *,
+    writable: bool = True,
+    inputs: GivenFiles | None = None,
+    redact: Redactor | None = None,
 ) -> dict[str, Tool]:
     """Return the tools that read and write the files of one folder, and of that for outputs, and read input files.
 
-    If the task may change nothing but its outputs, it is not *writable*: files are written there only.
+    If the task may change nothing but its outputs, it is not *writable*: files are written there only. *redact* finds
+    the secrets of files: a model reads placeholders, and what it writes gets the values of the same file again.
     """
-    return reading_tools(root, outputs, inputs) | writing_tools(root, outputs, writable=writable, inputs=inputs)
+    writing = writing_tools(root, outputs, writable=writable, inputs=inputs, redact=redact)
+    return reading_tools(root, outputs, inputs, redact) | writing
 
 
 def writing_tools(
-    root: Path, outputs: Path | None = None, *, writable: bool = True, inputs: GivenFiles | None = None
+    root: Path,
+    outputs: Path | None = None,
+    *,
+    writable: bool = True,
+    inputs: GivenFiles | None = None,
+    redact: Redactor | None = None,
 ) -> dict[str, Tool]:
     """Return the tools for one folder, and for that of outputs by its whole path. Other paths are refused."""
     root = root.resolve()
     outputs_only = outputs is not None and not writable
-
-    def locate(named: str, *, new: bool = False) -> tuple[Workspace, Path]:
-        place, path = _changeable_place(named, root, outputs, inputs)
-        if outputs is not None and outputs_only and place.root != outputs:
-            if Path(path).is_absolute():
-                raise InvalidInput(f"{named}: this task may only write to its output folder, {outputs}")
-            place = Workspace(outputs)
-        return place, place.locate(path, new=new, writes=True)
+    files = _Changes(root, outputs, inputs, outputs_only, redact or environment_redactor())
 
     def write_file(path: FilePath, content: Content) -> str:
         """Creates or replaces a text file, and creates its folders. To change a part of it, use edit_file."""
-        place, target = locate(path, new=True)
-        before, after = place.read(target, MAX_FILE_BYTES) if target.exists() else None, _encode(content)
-        place.write(target, after)
-        wrote = f"wrote {_shown_name(place, target, root)}: {count_noun(len(lines_of(content)), 'line')}"
-        if before is None or before == after:
-            return wrote
-        held = count_noun(len(lines_of(before.decode("utf-8", "replace"))), "line")
-        diff = cut_diff(_diff(place.name_of(target), before, content), MAX_SHOWN_DIFF_CHARS, "the rest is not kept")
-        return f"{wrote}, in place of {held} ({len(before):,} bytes) that the file had\n{diff}"
+        place, target, before, content = files.plan_write(path, content)
+        place.write(target, _encode(content))
+        return _describe_write(place, target, before, content, files)
 
     def edit_file(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
         """Replaces a passage of a text file. The passage must occur exactly once, unless replace_all is true."""
-        place, target = locate(path)
-        before = _text(place, target)
-        after = replace_text(before, old_text, new_text, replace_all=replace_all)
+        place, target, before, after = files.plan_edit(path, old_text, new_text, replace_all)
         place.write(target, _encode(after))
-        lost = count_hidden(before) - count_hidden(after)
-        gone = (
-            f"; {lost:,} control character{' was' if lost == 1 else 's were'} in what it replaced" if lost > 0 else ""
-        )
-        diff = cut_diff(
-            text_diff(place.name_of(target), before, after), MAX_SHOWN_DIFF_CHARS, "read_file shows the rest"
-        )
-        return f"edited {_shown_name(place, target, root)}{gone}\n{diff}"
+        return _describe_edit(place, target, before, after, files)
 
     def preview_write(path: FilePath, content: Content) -> str:
-        place, target = locate(path, new=True)
+        place, target, before, content = files.plan_write(path, content)
         _encode(content)
-        before = place.read(target, MAX_FILE_BYTES) if target.exists() else None
-        return _diff(place.name_of(target), before, content)
+        return _diff(place.name_of(target), before, content, files.redact)
 
     def preview_edit(path: FilePath, old_text: OldText, new_text: NewText, replace_all: ReplaceAll = False) -> str:
-        place, target = locate(path)
-        before = _text(place, target)
-        after = replace_text(before, old_text, new_text, replace_all=replace_all)
+        place, target, before, after = files.plan_edit(path, old_text, new_text, replace_all)
         _encode(after)
-        return text_diff(place.name_of(target), before, after)
+        return _diff(place.name_of(target), before, after, files.redact)
 
     made = (
         replace(tool(writes=True, preview=preview_write, idempotent=True)(write_file), spec_name="Write"),
@@ -119,22 +106,110 @@ def writing_tools(
     return {each.name: replace(each, outputs_only=outputs_only) for each in made}
 
 
-def _changeable_place(named: str, root: Path, outputs: Path | None, inputs: GivenFiles | None) -> tuple[Workspace, str]:
-    """Return the folder that a path belongs to, and the path. Raises InvalidInput for an input file."""
-    place, path = place_of(named, root, outputs, inputs)
-    if inputs is not None and place.root == inputs.root:
-        raise InvalidInput(f"{named} is an input file, which cannot be changed: write a copy of it elsewhere")
-    return place, path
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """Finds the file that a call would change, and its text before and after, with its secrets in place."""
+
+    root: Path
+    outputs: Path | None
+    inputs: GivenFiles | None
+    outputs_only: bool
+    redact: Redactor
+
+    def plan_write(self, path: str, content: str) -> tuple[Workspace, Path, bytes | None, str]:
+        """Return the file's folder, the file, its present content, if there is any, and its new text."""
+        place, target = self._locate(path, new=True)
+        before = place.read(target, MAX_FILE_BYTES) if target.exists() else None
+        return place, target, before, _put_secrets_back(before, content, self.redact)
+
+    def plan_edit(self, path: str, old_text: str, new_text: str, every: bool) -> tuple[Workspace, Path, str, str]:
+        """Return the file's folder, the file, its present text, and its new text."""
+        place, target = self._locate(path)
+        before = _text(place, target)
+        return place, target, before, _edit_text(before, old_text, new_text, every, self.redact)
+
+    def _locate(self, named: str, *, new: bool = False) -> tuple[Workspace, Path]:
+        place, path = place_of(named, self.root, self.outputs, self.inputs)
+        if self.inputs is not None and place.root == self.inputs.root:
+            raise InvalidInput(f"{named} is an input file, which cannot be changed: write a copy of it elsewhere")
+        if self.outputs is not None and self.outputs_only and place.root != self.outputs:
+            if Path(path).is_absolute():
+                raise InvalidInput(f"{named}: this task may only write to its output folder, {self.outputs}")
+            place = Workspace(self.outputs)
+        return place, place.locate(path, new=new, writes=True)
 
 
-def _diff(name: str, before: bytes | None, content: str) -> str:
-    """Return the change of a file's content to a text."""
-    with contextlib.suppress(UnicodeDecodeError):
-        return text_diff(name, None if before is None else before.decode(), content)
-    return text_diff(name, before, _encode(content))
+def _describe_write(place: Workspace, target: Path, before: bytes | None, content: str, files: _Changes) -> str:
+    wrote = f"wrote {_shown_name(place, target, files.root)}: {count_noun(len(lines_of(content)), 'line')}"
+    text = (before or b"").decode("utf-8", "replace")
+    wrote += _not_secrets(text, content)
+    if before is None or before == _encode(content):
+        return wrote
+    held = count_noun(len(lines_of(text)), "line")
+    diff = cut_diff(
+        _diff(place.name_of(target), before, content, files.redact), MAX_SHOWN_DIFF_CHARS, "the rest is not kept"
+    )
+    return f"{wrote}, in place of {held} ({len(before):,} bytes) that the file had\n{diff}"
 
 
-def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool = False) -> str:
+def _describe_edit(place: Workspace, target: Path, before: str, after: str, files: _Changes) -> str:
+    lost = count_hidden(before) - count_hidden(after)
+    gone = f"; {lost:,} control character{' was' if lost == 1 else 's were'} in what it replaced" if lost > 0 else ""
+    diff = cut_diff(
+        _diff(place.name_of(target), before, after, files.redact), MAX_SHOWN_DIFF_CHARS, "read_file shows the rest"
+    )
+    return f"edited {_shown_name(place, target, files.root)}{gone}{_not_secrets(before, after)}\n{diff}"
+
+
+def _put_secrets_back(before: bytes | None, content: str, redact: Redactor) -> str:
+    """Return the new text of a file with the secrets that it has, in place of their placeholders.
+
+    Raises InvalidInput if a secret would be lost.
+    """
+    if before is None or not count_placeholders(content):
+        return content
+    text = before.decode("utf-8", "replace")
+    secrets = FileSecrets.find(text, redact)
+    content = secrets.put_back(content)
+    secrets.check_kept(text, content)
+    return content
+
+
+def _edit_text(before: str, old_text: str, new_text: str, replace_all: bool, redact: Redactor) -> str:
+    """Return the text of a file after an edit, with its secrets in place of their placeholders. Raises InvalidInput."""
+    if not (count_placeholders(old_text) or count_placeholders(new_text)):
+        return replace_text(before, old_text, new_text, replace_all=replace_all, redact=redact)
+    secrets = FileSecrets.find(before, redact)
+    old_text, new_text = secrets.put_back(old_text), secrets.put_back(new_text)
+    after = replace_text(before, old_text, new_text, replace_all=replace_all, redact=redact)
+    secrets.check_kept(before, after)
+    return after
+
+
+def _not_secrets(before: str, after: str) -> str:
+    """Return a note on the placeholders that were written as they are, or ""."""
+    new = count_placeholders(after) - count_placeholders(before)
+    held = count_noun(new, "placeholder")
+    return f"; {held} written as text: a secret is put back into its own file only" if new > 0 else ""
+
+
+def _diff(name: str, before: bytes | str | None, after: str, redact: Redactor) -> str:
+    """Return the change of a file's content to a text. Lines of a private key are masked: alone they look like none."""
+
+    def mask(text: str) -> str:
+        return redact.text(text, by_line=True) if "PRIVATE" in text else text
+
+    if isinstance(before, bytes):
+        try:
+            before = before.decode()
+        except UnicodeDecodeError:
+            return text_diff(name, before, _encode(after))
+    return text_diff(name, before if before is None else mask(before), mask(after))
+
+
+def replace_text(
+    text: str, old_text: str, new_text: str, *, replace_all: bool = False, redact: Redactor | None = None
+) -> str:
     """Return *text* with *old_text* replaced. Raises InvalidInput unless it occurs once, or with *replace_all* at all.
 
     Raises it also if nothing would change. The error shows the passage that is nearest to a text that was not found.
@@ -150,7 +225,7 @@ def replace_text(text: str, old_text: str, new_text: str, *, replace_all: bool =
         return replace_passage(text, spans, new_text)
     if alike := describe_look_alikes(text, old_text):
         raise InvalidInput(f"old_text was not found: {alike}. Copy these characters, or leave them out of old_text.")
-    near = _nearest(text, old_text)
+    near = _nearest((redact or environment_redactor()).text(text, by_line=True, mark=tag_secret), old_text)
     raise InvalidInput("old_text was not found" + (f".\nThe nearest passage is:\n{near}" if near else ""))
 
 

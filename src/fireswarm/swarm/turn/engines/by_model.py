@@ -109,7 +109,7 @@ class ModelEngine:
                 check_result=lambda result: result_fault(result, turn, phase, inputs.files),
                 run_skill=_skills_of(turn).run,
                 tools={
-                    **file_tools(grant, outputs, mind.redact.text, partial(publish_output, turn), given),
+                    **file_tools(grant, outputs, mind.redact, partial(publish_output, turn), given),
                     **resolved.tools,
                 },
                 outputs=outputs,
