@@ -5,6 +5,8 @@ Formats are put together from parts, so that scanners of this repository find no
 
 from __future__ import annotations
 
+from fireswarm.redaction.key_prefixes import PREFIXES, PREFIXES_OF_IDS
+
 A, N, H = "aBcDeFgHiJkLmNoPqRsTuVwXyZ" * 4, "a1B2c3D4e5F6g7H8i9J0" * 6, "0123456789abcdef" * 6
 """Letters, letters with digits, hexadecimal digits."""
 
@@ -96,6 +98,27 @@ _FORMATS: dict[str, tuple[str, str]] = {
             "Terraform": N[:14] + ".atlas" + "v1." + N[:60],
         }.items()
     },
+    **{
+        f"key {prefix}": ("see {}, then", prefix + body)
+        for prefix, body in {
+            **{prefix: N[:40] for prefix in PREFIXES.split()},
+            **{prefix: f"{H[:8]}-{H[:4]}-{H[:4]}-{H[:4]}-{H[:12]}" for prefix in PREFIXES_OF_IDS.split()},
+            "AQ" + ".Ab8RN6": N[:20] + "-_" + N[:24],
+            "re" + "_": f"{N[:8]}_{N[:24]}",
+            "pc" + "sk_": f"{N[:6]}_{N[:63]}",
+            "tskey" + "-auth-": f"{N[:12]}CNTRL-{N[:32]}",
+            "lsv2" + "_pt_": f"{H[:32]}_{H[:10]}",
+            "sk" + "_car_": N[:24],
+            "sk" + "_": H[:48],
+            "AK" + "ID": N[:32],
+            "bce-v3/" + "ALTAK-": f"{N[:21]}/{H[:40]}",
+            "dp" + ".st.prd.": N[:40],
+            "sk" + ".eyJ": f"{N[:40]}.{N[:22]}",
+            N[:52] + "JQQ" + "J99": N[:26],
+        }.items()
+    },
+    "basic alone": ("send Basic {} with it", "YWxpY2U6d29uZGVyNzdsYW5k"),
+    "bearer alone": ("'Bearer {}'", N[:30]),
     "Slack webhook": ("https://hooks.slack.com/services/{}", "T00000000/B00000000/" + A[:24]),
     "Discord": ("bot MTIzNDU2Nzg5MDEyMzQ1Njc4{}", ".GabcDE." + A[:38]),
 }
@@ -156,6 +179,13 @@ _WRITTEN = {
 HOSTILE: dict[str, tuple[str, str]] = _FORMATS | _WRITTEN
 
 INNOCENT = (
+    "re_compile_pattern_of_many_words_2 = re_1234567890123456789012",
+    "the same-as-a1b2c3d4e5f6g7h8i9 text, .pk-columnheader12-of-the-table",
+    "key_press_event_handler_99, fc-list-of-all-fonts-2, sdk-build-tools-34.0.0",
+    "Basic authentication1 is sent; Basic aGVsbG8gd29ybGQ= names nobody",
+    "a Bearer authorizationtoken is sent as Bearer ${TOKEN}",
+    "precio123456789012345678, sl.wikipedia.org/wiki/Naslovnica_2",
+    "msg_01XFDUDYJgAACzvnptvVoYEL answers toolu_01A09q90qw90lq917835lq9",
     "The password: must have 12 characters",
     "run mkdir -p src",
     "mkdir -p a1b2c3/d4",

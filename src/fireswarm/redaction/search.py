@@ -16,12 +16,15 @@ MIN_DISCORD_CHARS = 58
 """Length of the shortest Discord token. It has no special characters except two full stops."""
 
 _STOPS = re.compile(r"\.[\w-]{6}\.[\w-]{27}")
-_SPACED = frozenset({"PRIVATE", "Private-Lines:"})
-"""Hints of formats with white space in the secret."""
+_SPACED = frozenset({"PRIVATE", "Private-Lines:", "Basic", "Bearer"})
+"""Hints of formats with white space in the secret, or before it."""
 
 _VALUE = re.compile(r"(?<![\w=/+.:%-])(?=[A-Za-z_=/+.:%-]*+[0-9])[\w=/+.:%-]{15}")
 """A value with a digit, at least as long as the shortest one after the name of a provider."""
 
+
+_OPEN_SCHEME = re.compile(r"[Bb](?:asic|earer)[ \t]{0,4}\Z")
+LONGEST_SCHEME = 10
 
 LONGEST_BEFORE_VALUE = 240
 """Maximum characters from the name of a provider to the end of its value."""
@@ -107,7 +110,9 @@ def shapes_in(text: str) -> list[Shape]:
 
 
 def open_value(text: str, end: int) -> int:
-    """Return the start of a provider's name whose value may continue after *end*, or *end*."""
+    """Return the start of a provider's name, or of a scheme, whose value may continue after *end*, or *end*."""
+    if scheme := _OPEN_SCHEME.search(text, max(0, end - LONGEST_SCHEME), end):
+        return scheme.start()
     start = max(0, end - LONGEST_BEFORE_VALUE)
     lower = text[start:end].lower()
     for shape in dict.fromkeys(_search().names.shapes_in(lower)):

@@ -5,10 +5,13 @@ Every pattern takes linear time; a repository test measures it.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+
+from fireswarm.redaction.key_prefixes import LEAST_BODY, PREFIXES, PREFIXES_OF_IDS, UUID, looks_random
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,25 @@ def _random(match: re.Match[str]) -> bool:
     """Return False if the text after ``sk-`` is words with dashes, as in names of CSS classes."""
     text = match[0]
     return any(char.isdigit() for char in text) or "-" not in text.removeprefix("sk-")
+
+
+def _is_random_key(match: re.Match[str]) -> bool:
+    return looks_random(match["body"])
+
+
+def _names_a_user(match: re.Match[str]) -> bool:
+    """Return True if a text is what ``Basic`` announces: a name and a password, in base64."""
+    try:
+        pair = base64.b64decode(match["secret"] + "=" * (-len(match["secret"]) % 4), validate=True).decode()
+    except ValueError:
+        return False
+    return ":" in pair and pair.isprintable()
+
+
+def _beginning(prefix: str) -> str:
+    """Return a pattern for *prefix* at the beginning of a word; a text is searched for a literal much faster."""
+    literal = re.escape(prefix)
+    return rf"{literal}(?<=(?<![\w-]){literal})"
 
 
 SHAPES = (
@@ -112,7 +134,33 @@ SHAPES = (
     _shape("Replicate, Netlify, Supabase", "r8_ nfp_ sbp_", rf"{_START}(?:r8|nfp|sbp)_[A-Za-z0-9]{{30,}}+"),
     _shape("Notion", "ntn_ secret_", rf"{_START}(?:ntn|secret)_[A-Za-z0-9]{{40,}}+"),
     _shape("Mailgun", "key-", rf"{_START}key-[0-9a-f]{{32}}(?![0-9A-Za-z])"),
-    _shape("Doppler", "dp.pt.", rf"{_START}dp\.pt\.[A-Za-z0-9]{{30,}}+"),
+    _shape(
+        "Doppler", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.",
+        rf"{_START}dp\.(?:[pcs]t|sa|scim|audit)\.(?:[\w-]{{2,30}}\.)?[A-Za-z0-9]{{30,}}+",
+    ),
+    *(
+        _shape(prefix, prefix, rf"{_beginning(prefix)}(?P<body>[\w-]{{{LEAST_BODY},}}+)", _is_random_key)
+        for prefix in PREFIXES.split()
+    ),
+    *(_shape(prefix, prefix, _beginning(prefix) + UUID) for prefix in PREFIXES_OF_IDS.split()),
+    _shape(
+        "keys after sk_, rk_ and pk_", "sk_ rk_ pk_",
+        rf"{_START}[srp]k_(?:[a-z]{{2,8}}_)?(?P<body>[A-Za-z0-9]{{{LEAST_BODY},}}+)", _is_random_key,
+    ),
+    _shape("Azure services", "JQQJ99", r"[A-Za-z0-9]{52}JQQJ99[A-Za-z0-9]{26}"),
+    _shape("DeepL", ":fx", rf"{_START}{UUID}:fx(?![\w-])"),
+    _shape("Baidu", "bce-v3/", r"bce-v3/ALTAK-[A-Za-z0-9]{10,}+/[0-9a-f]{30,}+"),
+    _shape("Tencent", "AKID", rf"{_START}AKID(?P<body>[A-Za-z0-9]{{32,}}+)", _is_random_key),
+    _shape("Infisical", "st.", rf"{_START}st\.{UUID}\.[0-9a-f]{{32}}\.[0-9a-f]{{32}}"),
+    _shape("Mapbox, Tinybird", "sk.eyJ p.eyJ", r"(?<![\w.-])(?:sk|p)\.eyJ[\w.-]{30,}+"),
+    _shape(
+        "basic authentication", "Basic basic",
+        r"asic(?<=\b[Bb]asic)[ \t]{1,4}(?P<secret>[A-Za-z0-9+/]{8,}+=*+)", _names_a_user,
+    ),
+    _shape(
+        "bearer token", "Bearer bearer",
+        rf"earer(?<=\b[Bb]earer)[ \t]{{1,4}}(?P<secret>(?P<body>[\w.~+/-]{{{LEAST_BODY},}}+)=*+)", _is_random_key,
+    ),
     _shape("Square", "sq0", rf"{_START}sq0[a-z]{{3}}-[\w-]{{20,}}+"),
 )  # fmt: skip
 
