@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from anyio.abc import SocketStream
 
+from fireswarm.api import connection, server, session
 from fireswarm.api.auth import Access, GoogleTokens
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Waiting
@@ -108,6 +109,83 @@ async def test_header_that_drips_in_after_a_response_is_cut_off(
                 with anyio.move_on_after(0.05):
                     received = await stream.receive()
                     assert b" 408 " in received
+
+
+STRICT = (
+    START + b"\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    START + b"\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
+    START.replace(b"HTTP/1.1", b"HTTP/1.0") + b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    START + b"\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\nx",
+    START + b"\r\nContent-Length: +1\r\n\r\nx",
+    START.replace(b"\r\n", b"\n") + b"\n\n",
+    START.replace(b"HTTP/1.1\r\n", b"HTTP/1.1\n") + b"\r\n\r\n",
+    START + b"\nX-Other: 1\r\n\r\n",
+    START + b"\r\n\n",
+    START + b"\r\nX-Other: 1\r\n folded\r\n\r\n",
+    START + b"\r\nX-Other: 1\r\n\tfolded\r\n\r\n",
+    START + b"\r\nX-Other : 1\r\n\r\n",
+    START + b"\r\nX-Other: 1\r2\r\n\r\n",
+    START + b"\r\nAuthorization: Bearer " + b"x" * 20 + b"\r\n\r\n",
+    START + b"\r\n" + START.partition(b"\r\n")[2] + b"\r\n\r\n",
+    START + b"\r\nContent-Type: application/json\r\nContent-Type: text/plain\r\n\r\n",
+)
+
+
+@pytest.mark.parametrize("head", STRICT)
+async def test_head_that_proxies_read_otherwise_is_refused_and_the_connection_closed(
+    served: Served, head: bytes
+) -> None:
+    assert await served.raw(head + START + b"\r\n\r\n") == (400, "bad_request")
+    async with await served.connect(b"") as stream:
+        with contextlib.suppress(anyio.BrokenResourceError):
+            for at in range(len(head)):
+                await stream.send(head[at : at + 1])
+        text = await read_to_end(stream)
+    assert text == "" or int(text.split()[1]) == 400
+
+
+@pytest.mark.parametrize(
+    ("trailer", "status"),
+    [
+        (b"\r\n", 201),
+        (b"X-Check: 1\r\n\r\n", 201),
+        (b"X-Check: 1\n\r\n", 400),
+        (b"X-Check: 1\r\n more\r\n\r\n", 400),
+    ],
+)
+async def test_chunked_bodies_are_read_with_strict_trailers(served: Served, trailer: bytes, status: int) -> None:
+    head = START.replace(b"GET /v1/status", b"POST /v1/tasks") + b"\r\nContent-Type: application/json\r\n"
+    body = b'{"objective": "x", "role": "executor"}'
+    sent = head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n%s" % (len(body), body, trailer)
+    async with await served.connect(sent) as stream:
+        assert int((await stream.receive()).split()[1]) == status
+
+
+async def test_event_streams_leave_room_for_other_requests(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "MAX_STREAMS_OF_CALLER", 3)
+    ask = START.replace(b"/v1/status", b"/v1/events") + b"\r\n\r\n"
+    async with contextlib.AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(await served.connect(ask)) for _ in range(3)]
+        for stream in streams:
+            assert b" 200 " in (await stream.receive()).partition(b"\r\n")[0]
+        refused = await served.client.get("/v1/events")
+        assert problem(refused) == (429, "too_many_streams")
+        assert refused.headers["retry-after"]
+        assert (await served.client.get("/v1/status")).status_code == 200
+        await streams[0].aclose()
+        with anyio.fail_after(PATIENCE_SECONDS):  # the server learns a moment later that a stream was closed
+            while not await can_follow(served, ask):
+                pass
+
+
+async def can_follow(served: Served, ask: bytes) -> bool:
+    async with await served.connect(ask) as stream:
+        return b" 200 " in (await stream.receive()).partition(b"\r\n")[0]
+
+
+def test_streams_and_waiting_connections_never_fill_the_server() -> None:
+    assert session.MAX_STREAMS_OF_CALLER < session.MAX_STREAMS
+    assert session.MAX_STREAMS + connection.MAX_WAITING < server.MAX_CONNECTIONS
 
 
 async def test_body_that_does_not_come_ends_with_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

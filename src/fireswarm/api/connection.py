@@ -2,15 +2,20 @@
 
 A connection without a complete request header costs the server only a socket, so a client without a token can open
 many. Connections that wait too long are closed; if too many wait, the oldest is closed.
+
+h11 accepts heads that proxies read in another way: lines that end with a bare line feed, folded lines, and a length
+beside an encoding. Such requests are refused, since a proxy could take the rest of one for the next request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from http import HTTPStatus
 from typing import Any, cast
 
 import h11
+from h11._receivebuffer import ReceiveBuffer  # pyright: ignore[reportPrivateUsage] - where h11 takes lines as they come
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fireswarm.api.problems import Refusal
@@ -25,12 +30,36 @@ Must be smaller than the server's MAX_CONNECTIONS, so that waiting connections c
 """
 
 
+_BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
+_FOLDED = re.compile(rb"\n[ \t]")
+_HEAD_END = re.compile(rb"\n\r?\n")
+
+
+class StrictBuffer(ReceiveBuffer):
+    """Received bytes. Lines of a head, or of trailers, are read as RFC 9112 writes them."""
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """Return the lines up to the first blank one, None before it came. Raises LocalProtocolError."""
+        end = _HEAD_END.search(self._data, self._multiple_lines_search)
+        stop = len(self._data) if end is None else end.end()
+        if not self._data.startswith(b"\r\n"):
+            for pattern in (_BARE_LINE_FEED, _FOLDED):
+                if pattern.search(self._data, max(0, self._multiple_lines_search - 1), stop):
+                    raise h11.LocalProtocolError("a bare line feed or a folded line in the head")
+        lines = super().maybe_extract_lines()
+        names = {bytes(line.partition(b":")[0].strip().lower()) for line in (lines or ())[1:]}
+        if b"transfer-encoding" in names and (b"content-length" in names or (lines or (b"",))[0].endswith(b"1.0")):
+            raise h11.LocalProtocolError("the length of the body is given in two ways")
+        return lines
+
+
 class BoundedConnection(H11Protocol):
     """An HTTP connection with a time limit for its next request header. Errors of the protocol become problems."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         """Pass all arguments to uvicorn's protocol."""
         super().__init__(*args, **more)
+        cast("Any", self.conn)._receive_buffer = StrictBuffer()
         self._deadline: asyncio.TimerHandle | None = None
         self._since = self.loop.time()
 

@@ -25,6 +25,17 @@ HOST_HEADER = re.compile(r"(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9_](?:[a-z0-9_.-]{0,
 """A Host header in lower case: an IPv6 address in brackets, or a name or IPv4 address; then the port, if any."""
 
 MAX_PORT = 65_535
+ONCE_ONLY = (
+    "authorization",
+    "content-length",
+    "content-type",
+    "idempotency-key",
+    "if-match",
+    "last-event-id",
+    "origin",
+)
+"""Headers that decide on a request."""
+
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
@@ -63,7 +74,7 @@ class Gate:
         body = b""
         refusal = _host_refusal([value for name, value in headers if name == "host"], self.hosts)
         if refusal is None:
-            refusal = await self._refusal(dict(headers))
+            refusal = _repeated_refusal([name for name, _ in headers]) or await self._refusal(dict(headers))
         if refusal is None:
             read = await self._read(receive)
             if read is None:
@@ -113,6 +124,12 @@ class Gate:
 def _too_large(limit: int) -> Refusal:
     detail = f"the request body exceeds {limit:,} bytes: put large content into a file or bucket and pass its URI"
     return Refusal(413, "content_too_large", detail)
+
+
+def _repeated_refusal(names: Sequence[str]) -> Refusal | None:
+    """Return the refusal of a request that repeats a header: a proxy may have checked the other one."""
+    repeated = next((name for name in ONCE_ONLY if names.count(name) > 1), None)
+    return None if repeated is None else Refusal(400, "bad_request", f"send the header {repeated} once")
 
 
 def _host_refusal(given: Sequence[str], hosts: Collection[str] | None) -> Refusal | None:

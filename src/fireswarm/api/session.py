@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Annotated, cast
 
@@ -15,14 +18,35 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import NotFound
 from fireswarm.redaction import Redactor
 
+MAX_STREAMS, MAX_STREAMS_OF_CALLER = 250, 100
+"""Maximum number of event streams at once, of all callers and with one token.
+
+With the connections that wait for a request, they stay below the server's MAX_CONNECTIONS: other requests are answered.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ApiSession:
-    """One session of a swarm behind HTTP. ``stopping`` is set when the server shuts down."""
+    """One session of a swarm behind HTTP. ``stopping`` is set at shutdown, ``streams`` counts streams by caller."""
 
     swarm: Swarm
     redactor: Redactor
     stopping: anyio.Event = field(default_factory=anyio.Event)
+    streams: Counter[str] = field(default_factory=Counter[str])
+
+    @contextlib.contextmanager
+    def stream_of(self, caller: str) -> Generator[bool]:
+        """Count an event stream of a caller while it lasts. Yields False, and counts nothing, if there are too many."""
+        if self.streams[caller] >= MAX_STREAMS_OF_CALLER or self.streams.total() >= MAX_STREAMS:
+            yield False
+            return
+        self.streams[caller] += 1
+        try:
+            yield True
+        finally:
+            self.streams[caller] -= 1
+            if not self.streams[caller]:
+                del self.streams[caller]
 
     @property
     def session(self) -> str:

@@ -22,11 +22,12 @@ from anyio.streams.memory import MemoryObjectSendStream
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from fireswarm.api.problems import Refusal
+from fireswarm.api.session import ApiSession
 from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Query, Snapshot
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput
-from fireswarm.redaction import Redactor
 from fireswarm.runs.sinks.run_reader import RunReader
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, TASKS
@@ -188,29 +189,39 @@ def _event_payload(run: Mapping[str, Any], number: int, event: Mapping[str, Any]
     }
 
 
+TOO_MANY = Refusal(
+    429,
+    "too_many_streams",
+    "too many event streams are open: close some, or follow the session with one",
+    retryable=True,
+)
+
+
 class EventStream(Response):
     """The response; it ends when the client leaves, the objective has ended, or the server stops."""
 
     media_type = "text/event-stream"
 
-    def __init__(
-        self,
-        swarm: Swarm,
-        redactor: Redactor,
-        stopping: anyio.Event,
-        chain: str | None,
-        position: StreamPosition | None,
-    ) -> None:
+    def __init__(self, session: ApiSession, chain: str | None, position: StreamPosition | None) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, media_type=self.media_type)
         del self.headers["content-length"]
-        self._swarm = swarm
-        self._redactor = redactor
-        self._stopping = stopping
+        self._session = session
+        self._swarm = session.swarm
+        self._redactor = session.redactor
+        self._stopping = session.stopping
         self._chain = chain
         self._position = position
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the stream ends."""
+        """Send events until the stream ends; respond with a problem if too many streams are open."""
+        token = dict(scope["headers"]).get(b"authorization", b"")
+        with self._session.stream_of(hashlib.sha256(token).hexdigest()) as is_counted:
+            if is_counted:
+                await self._send_events(receive, send)
+            else:
+                await TOO_MANY.response()(scope, receive, send)
+
+    async def _send_events(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         outbox, inbox = anyio.create_memory_object_stream[str](0)
         async with anyio.create_task_group() as group, outbox:

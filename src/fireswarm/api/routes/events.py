@@ -41,4 +41,4 @@ async def follow_events(
     chain = None if task is None else (await given.task(task)).trace.chain_id
     if position is not None and position.ended and chain is not None:
         return Response(status_code=204)
-    return EventStream(given.swarm, given.redactor, given.stopping, chain, position)
+    return EventStream(given, chain, position)
