@@ -182,6 +182,14 @@ def _plural(noun: str) -> str:
     return noun + ("es" if noun.endswith(("s", "x", "ch", "sh")) else "s")
 
 
+_YES = frozenset({"1", "true", "yes", "on", "all"})
+
+
+def is_yes(value: str | None) -> bool:
+    """Return True if an environment variable says yes. Any other value, such as ``0``, ``no`` or none, says no."""
+    return (value or "").strip().lower() in _YES
+
+
 def command_line(*words: str | Path) -> str:
     """Return *words* as a line that a person can paste into a shell. Everything that we print for that is made here."""
     return shlex.join(map(str, words))

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from fireswarm.contracts.base import command_line
+from fireswarm.contracts.frontmatter import check_yaml
 from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
@@ -177,7 +178,9 @@ def _parse_source(path: Path, content: bytes) -> Source:
     try:
         if len(content) > MAX_FILE_BYTES:
             raise ConfigError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes and is not a settings file")
-        node = yaml.compose(content.decode("utf-8-sig"), Loader=yaml.SafeLoader)
+        text = content.decode("utf-8-sig")
+        check_yaml(text)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{path}{line} is not YAML: {error.problem or error}") from error

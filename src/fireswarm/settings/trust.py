@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from fireswarm.contracts.base import command_line
+from fireswarm.contracts.base import command_line, is_yes
 from fireswarm.errors import ConfigError
 from fireswarm.settings.providers import DEFAULTS, is_paid_by_account
 
@@ -53,13 +53,10 @@ ADDRESSES = ("base_url", "project")
 VARIABLE = "FIRESWARM_TRUST_SETTINGS"
 """Environment variable that trusts every settings file, for images with only the operator's files."""
 
-YES = frozenset({"all", "1", "true", "yes", "on"})
-"""Values of the variable that trust; any other, such as ``0`` or ``no``, does not."""
-
 
 def trusts_all() -> bool:
     """Return True if the environment trusts every settings file."""
-    return os.environ.get(VARIABLE, "").strip().lower() in YES
+    return is_yes(os.environ.get(VARIABLE))
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,25 @@ def test_symbolic_link_is_followed_once(tmp_path: Path) -> None:
     assert not catalog.left_out
 
 
+@pytest.mark.parametrize("target", ["/", "..", "../outside", "../outside/secret"])
+def test_links_out_of_the_folder_are_noted_and_not_followed(target: str, tmp_path: Path) -> None:
+    make(tmp_path / "skills", "a")
+    make(tmp_path / "outside", "secret")
+    (tmp_path / "skills" / "link").symlink_to(target, target_is_directory=True)
+    (tmp_path / "skills" / "b").mkdir()
+    (tmp_path / "skills" / "b" / "SKILL.md").symlink_to(tmp_path / "outside" / "secret" / "SKILL.md")
+    found = discover([tmp_path / "skills"])
+    assert [Path(place.folder).name for place in found.skills] == ["a"]
+    assert {path.name for path, note in found.notes if "link out" in note} == {"link", "SKILL.md"}
+    assert list(load_catalog([tmp_path / "skills"]).skills) == ["a"]
+
+
+def test_links_within_the_folder_are_followed(tmp_path: Path) -> None:
+    make(tmp_path / "skills" / "packs" / ".store", "a")
+    (tmp_path / "skills" / "a").symlink_to("packs/.store/a", target_is_directory=True)
+    assert list(load_catalog([tmp_path / "skills"]).skills) == ["a"]
+
+
 def test_folders_beyond_the_limits_are_noted(tmp_path: Path) -> None:
     make(tmp_path, "one/two/three/deep")
     for number in range(5):

@@ -19,6 +19,7 @@ from fireswarm.cli.shared.operate import TaskId, operate
 from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, board_settings, print_json, run_async
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import command_line, explain_validation
+from fireswarm.contracts.frontmatter import explain_yaml, load_yaml
 from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.skills.permissions import PLAN
 from fireswarm.contracts.skills.skill import PlannedTask, Question
@@ -133,9 +134,9 @@ def _edit(text: str) -> str:
 def _parse(text: str) -> tuple[PlannedTask, ...]:
     """Return the tasks of a YAML text. Raises InvalidInput for a text that is no plan."""
     try:
-        loaded = yaml.safe_load(text)
+        loaded = load_yaml(text)
     except yaml.YAMLError as error:
-        raise InvalidInput(f"it is not YAML: {' '.join(str(error).split())}") from error
+        raise InvalidInput(f"it is not YAML: {explain_yaml(error)}") from error
     if not isinstance(loaded, list):
         raise InvalidInput("it must be a list of tasks, each with key, assigned_to and objective")
     try:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from fireswarm.contracts.base import is_yes
 from fireswarm.errors import SandboxRefused
 
 SETPRIV = "/usr/bin/setpriv"
@@ -47,7 +48,7 @@ def hide_environment() -> None:
 
 def hide_if_parent_does() -> None:
     """Hide the environment of this process if its parent hides its own."""
-    if os.environ.get(VARIABLE):
+    if is_yes(os.environ.get(VARIABLE)):
         _hide()
 
 

@@ -16,12 +16,13 @@ from typing import Any
 
 import yaml
 
+from fireswarm.contracts.frontmatter import check_yaml
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.skills.checks.code import check_code
 from fireswarm.skills.checks.conversation import check_terms
 from fireswarm.skills.packs import field_values, origin
 from fireswarm.skills.packs.discovery import SKILL_FILE, discover
-from fireswarm.skills.packs.parse import MAX_FILE_BYTES, MAX_HEADER_CHARS, Parsed, parse, too_deep
+from fireswarm.skills.packs.parse import MAX_FILE_BYTES, MAX_HEADER_CHARS, Parsed, parse
 from fireswarm.skills.packs.terms import FIELDS as CONVERSATION_FIELDS
 
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
@@ -168,9 +169,10 @@ def _header(parsed: Parsed, path: Path) -> Iterator[Found]:
 
 def _compose(header: str) -> Any:
     """Parse the frontmatter to a mapping node, or return (line, fault)."""
-    if too_deep(header) or len(header) > MAX_HEADER_CHARS:
-        return 0, "the frontmatter is too long or too deeply nested"
+    if len(header) > MAX_HEADER_CHARS:
+        return 0, "the frontmatter is too long"
     try:
+        check_yaml(header)
         node: Any = yaml.compose(header, Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark: Any = getattr(error, "problem_mark", None)

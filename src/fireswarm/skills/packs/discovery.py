@@ -61,9 +61,10 @@ def places(given: Iterable[Path], here: Path, home: Path, packaged: Path | None)
 
 
 def discover(roots: Iterable[Path], limits: DiscoveryLimits | None = None) -> FoundSkill:
-    """Find every skill below *roots*; symbolic links are followed, but each folder is visited once.
+    """Find every skill below *roots*. Links within a root are followed, and each folder is visited once.
 
-    A folder with a SKILL.md is one skill, including everything below it. ``notes`` lists folders beyond the limits.
+    A folder with a SKILL.md is one skill, including everything below it. ``notes`` lists folders beyond the limits, and
+    links out of a root: ``skills/all -> /`` would make the whole machine a folder of skills.
     """
     search = _Search(limits or DiscoveryLimits())
     for root in roots:
@@ -76,11 +77,13 @@ class _Search:
         self._limits = limits
         self._seen: set[tuple[int, int]] = set()
         self._looked_at = 0
+        self._root = ""
         self.found = FoundSkill()
 
     def below(self, root: Path) -> None:
         """Search breadth first, so that the limits cut off the deepest folders."""
         level = [str(root)]
+        self._root = str(root)
         too_deep = 0
         for depth in range(self._limits.max_depth + 1):
             deeper: list[str] = []
@@ -118,7 +121,11 @@ class _Search:
 
     def _take(self, folder: str, file: str, status: os.stat_result) -> bool:
         try:
-            content = os.stat(file)  # noqa: PTH116 - as above
+            content = os.lstat(file)
+            if stat.S_ISLNK(content.st_mode):
+                if self._leads_out(file):
+                    return False
+                content = os.stat(file)  # noqa: PTH116 - as above
         except FileNotFoundError:
             return False
         except (OSError, ValueError) as error:
@@ -148,10 +155,18 @@ class _Search:
             self._note(Path(folder), f"the folder cannot be read: {error.strerror}")
         return below
 
+    def _leads_out(self, path: str) -> bool:
+        """Return True for a link to a place outside of the root, which is noted."""
+        target = os.path.realpath(path)
+        if target == self._root or target.startswith(self._root.rstrip("/") + "/"):
+            return False
+        self._note(Path(path), "it is a link out of the folder of skills: copy it there, or name its folder as well")
+        return True
+
     def _is_folder(self, entry: os.DirEntry[str]) -> bool:
         """Return True for a folder or a link to one. A broken link does not hide the other entries."""
         try:
-            return entry.is_dir()
+            return entry.is_dir() and not (entry.is_symlink() and self._leads_out(entry.path))
         except OSError as error:
             if entry.name != SKILL_FILE:  # noted when it was tried as the skill's file
                 self._note(Path(entry.path), f"it cannot be read: {error.strerror}")

@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from fireswarm.contracts.frontmatter import check_yaml
+
 MARK = "---"
 
 MAX_FILE_BYTES = 1_000_000
@@ -19,12 +21,6 @@ MAX_FILE_BYTES = 1_000_000
 
 MAX_HEADER_CHARS = 64_000
 """Maximum characters of frontmatter parsed as YAML. The specification's fields take 3,000; the rest is for metadata."""
-
-MAX_BRACKETS = 200
-"""Maximum opening brackets in a frontmatter. libyaml recurses on the C stack: tens of thousands crash the process."""
-
-_COMPACT_NESTING = re.compile(r"(?:[-?:][ \t]+){30}")
-"""``- - - -`` nests once per dash, without a bracket, and causes the same crash."""
 
 _FIELD = re.compile(r"([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]++(.*+)|)$")
 _SIMPLE = re.compile(
@@ -155,9 +151,8 @@ def _simple(header: str) -> dict[str, Any] | None:
 
 def _load(text: str) -> Any:
     """Parse YAML with every scalar as a string, so that a date or ``yes`` is not converted; ``_Refused`` on failure."""
-    if too_deep(text):
-        return _Refused
     try:
+        check_yaml(text)
         return yaml.load(text, Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError):
         return _Refused
@@ -169,11 +164,6 @@ class _Refused:
 
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 """libyaml if available (ten times as fast), otherwise PyYAML's loader."""
-
-
-def too_deep(text: str) -> bool:
-    """Return True if YAML could nest so deeply that the C library overflows its stack."""
-    return text.count("[") + text.count("{") > MAX_BRACKETS or _COMPACT_NESTING.search(text) is not None
 
 
 def _repeated_keys(header: str, first_line: int) -> list[tuple[str, int]]:

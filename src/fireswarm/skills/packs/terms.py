@@ -15,10 +15,11 @@ import yaml
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.frontmatter import check_yaml, explain_yaml
 from fireswarm.contracts.skills.conversation import Terms
 from fireswarm.errors import ConfigError
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse, too_deep
+from fireswarm.skills.packs.parse import MAX_FILE_BYTES, parse
 
 FIELDS = ("interaction_outcomes", "state_persistence", "input_request_jsonschema")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -56,13 +57,12 @@ def read_terms(path: Path) -> Terms | None:
     except ValidationError as error:
         raise ConfigError(f"{path}: invalid conversation contract: {explain_validation(error)}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: the conversation contract is not valid YAML: {error}") from error
+        raise ConfigError(f"{path}: the conversation contract is not valid YAML: {explain_yaml(error)}") from error
 
 
 def conversation_fields(header: str) -> dict[str, Said]:
     """Return the conversation fields in a frontmatter. Raises YAMLError if it cannot be parsed."""
-    if too_deep(header):
-        return {}
+    check_yaml(header)
     node = yaml.compose(header, Loader=_LOADER)
     if not isinstance(node, yaml.MappingNode):
         return {}
@@ -80,6 +80,7 @@ def _lines(node: yaml.MappingNode) -> list[tuple[str, int]]:
 
 
 def _field(value: Any, line: int) -> Said:
-    if isinstance(value, str) and not too_deep(value):
+    if isinstance(value, str):
+        check_yaml(value)
         value = yaml.load(value, Loader=_LOADER)
     return Said(value, line)

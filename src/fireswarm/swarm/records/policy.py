@@ -8,6 +8,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from fireswarm.contracts.base import Contract, explain_validation
+from fireswarm.contracts.frontmatter import explain_yaml, load_yaml
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import ConfigError, PolicyRefused
@@ -34,10 +35,12 @@ class HandoffPolicy(Contract):
     def load(cls, path: Path) -> HandoffPolicy:
         """Read a policy file. Raises ConfigError with the file, the key and the fault."""
         try:
-            return cls.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+            return cls.model_validate(load_yaml(path.read_text(encoding="utf-8")) or {})
         except FileNotFoundError as error:
             raise ConfigError(f"{path} is missing: `swarm init` writes one") from error
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{path} is not YAML: {explain_yaml(error)}") from error
+        except UnicodeDecodeError as error:
             raise ConfigError(f"{path} is not YAML: {error}") from error
         except ValidationError as error:
             raise ConfigError(f"{path}: {explain_validation(error)}") from error

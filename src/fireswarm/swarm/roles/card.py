@@ -9,7 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.frontmatter import split_frontmatter
+from fireswarm.contracts.frontmatter import explain_yaml, split_frontmatter
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings
@@ -22,7 +22,9 @@ def load_card(path: Path) -> RoleCard:
     try:
         fields, body = split_frontmatter(path.read_text(encoding="utf-8"))
         card = RoleCard.model_validate(fields | {"prompt": body})
-    except (ValueError, yaml.YAMLError) as error:
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: the frontmatter is not valid YAML: {explain_yaml(error)}") from error
+    except ValueError as error:
         detail = explain_validation(error) if isinstance(error, ValidationError) else str(error)
         raise ConfigError(f"{path}: {detail}") from error
     if card.name != path.parent.name:
