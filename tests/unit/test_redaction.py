@@ -245,3 +245,31 @@ def test_few_harmless_texts_are_remembered() -> None:
     kept = redactor._harmless | redactor._harmless_names  # pyright: ignore[reportPrivateUsage]
     assert len(kept) <= 4 * MAX_REMEMBERED
     assert max(map(len, kept)) <= MAX_REMEMBERED_CHARS
+
+
+INVISIBLE = "".join(map(chr, (
+    *range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0), *range(0x200B, 0x2010), *range(0x2028, 0x202F),
+    *range(0x2060, 0x2070), *range(0xFE00, 0xFE10), *range(0x180B, 0x1810), *range(0xFFF9, 0xFFFC),
+    0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x3164, 0xFEFF, 0xFFA0, 0x1D173,
+)))  # fmt: skip
+
+
+@pytest.mark.parametrize("char", INVISIBLE, ids=ascii)
+def test_invisible_characters_are_removed_for_readers_and_spelled_for_approvals(char: str) -> None:
+    for text in (f"a{char}b", f"{char}a", f"a{char}", f"a {char} b", f"a{char}{char}b"):
+        plain = text.replace(char, "")
+        assert sanitize(text) == plain
+        assert Redactor().clean(text) == Redactor().value({"text": [text]})["text"][0] == plain
+        assert not shows(text)
+        assert char not in spell(text)
+        assert json.loads(f'"{spell(text)}"') == text
+
+
+@pytest.mark.parametrize("text", ["❤️ 👨‍👩‍👧 🏳️‍🌈", "می‌خواهم", "क्‍ष", "naïve Öl 東京"])
+def test_joiners_of_emoji_and_scripts_stay(text: str) -> None:
+    assert sanitize(text) == text
+
+
+def test_a_secret_with_invisible_characters_is_redacted() -> None:
+    hidden = "\u200b".join(["gh" + "p_", *"a1B2" * 9])
+    assert Redactor().clean(f"see {hidden} here") == f"see {REDACTED} here"

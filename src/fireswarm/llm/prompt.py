@@ -121,7 +121,8 @@ class Transcript:
     _scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Estimate the tokens of the system text and the tools."""
+        """Estimate the tokens of the system text and the tools. The text loses its control characters, as parts do."""
+        self.system = sanitize(self.system)
         self._sums = dict.fromkeys(Component, 0)
         self._sums[Component.SYSTEM] = estimate_tokens(self.system) + sum(map(estimate_tool, self.tools))
 

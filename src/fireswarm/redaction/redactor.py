@@ -41,8 +41,26 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Includes lone surrogates, which cannot be encoded in a file."""
 
+_INVISIBLE = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
+    r"\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+"""Further characters that no screen shows: tags, fillers, widths of zero, ends of lines, variants of a character."""
+
+_SCRIPTS = (
+    r"\xa1-\xac\xae-\u034e\u0350-\u061b\u061d-\u1fff\u2100-\u3163\u3165-\ufdff\ufe30-\ufefe\uff00-\uff9f"
+    r"\U0001f000-\U0001faff"
+)
+_UNSEEN = re.compile(
+    rf"[{_INVISIBLE}]|(?<![{_SCRIPTS}\ufe0f])[\u200c\u200d]|[\u200c\u200d](?![{_SCRIPTS}])|(?<![{_SCRIPTS}])\ufe0f"
+)
+"""Joiners stay where emoji and some scripts need them: single ones between characters that are not ASCII."""
+
+_NOT_SHOWN = re.compile(rf"[{_INVISIBLE}\u200c\u200d\ufe0f]")
+
 HIDDEN = re.compile(f"{_ESCAPES.pattern}|{_CONTROLS.pattern}")
-"""Matches the characters that ``sanitize`` removes; it also removes the \\r of \\r\\n."""
+"""Matches the characters that an edit takes for absent; ``sanitize`` also removes other invisible ones, and a \\r."""
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 
@@ -51,10 +69,11 @@ _LINE = re.compile(r"[^\s](?:[^\r\n]*[^\s])?")
 
 
 def sanitize(text: str) -> str:
-    """Remove terminal escape sequences and control characters, except tabs and line feeds."""
+    """Remove escape sequences of terminals, and all characters that no screen shows, except tabs and line feeds."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
-    return _CONTROLS.sub("", text.replace("\r\n", "\n"))
+    text = _CONTROLS.sub("", text.replace("\r\n", "\n"))
+    return text if text.isascii() else _UNSEEN.sub("", text)
 
 
 def spell(text: str) -> str:
@@ -64,7 +83,7 @@ def spell(text: str) -> str:
 
 def shows(text: str) -> bool:
     """Return True if a screen shows all characters of *text*."""
-    return text.replace("\n", "").replace("\t", "").isprintable()
+    return text.replace("\n", "").replace("\t", "").isprintable() and _NOT_SHOWN.search(text) is None
 
 
 def secret_name(name: str) -> bool:
@@ -83,7 +102,9 @@ def secret_values(environment: Mapping[str, str], names: Iterable[str] = ()) -> 
     return tuple(sorted(secrets, key=len, reverse=True))
 
 
-_CONTROL_IN_JSON = re.compile(r"\\u00|\\[rbf]|[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL_IN_JSON = re.compile(
+    rf"\\u00|\\[rbf]|[\x7f-\x9f\u200c-\u200f\u202a-\u202e\u2066-\u2069\ufe0f\ud800-\udfff{_INVISIBLE}]"
+)
 """Matches the JSON of values with control characters. JSON escapes most of them with a backslash."""
 
 

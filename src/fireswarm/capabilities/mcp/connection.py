@@ -183,7 +183,7 @@ class Connection:
         idempotent = reads or (hints is not None and hints.idempotent_hint is True)
         words = " ".join((tool.description or tool.title or tool.name).split())
         clean = environment_redactor().clean
-        schema, note = object_schema(tool.input_schema)
+        schema, note = object_schema(environment_redactor().value(tool.input_schema, by_name=False))
         return Tool(
             f"mcp_{self.name}__{tool.name}",
             " ".join(filter(None, (clean(words)[:MAX_DESCRIPTION_CHARS], clean(note)))),
