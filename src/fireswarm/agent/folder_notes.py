@@ -6,8 +6,10 @@ from pathlib import Path
 
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.contracts.base import command_line
+from fireswarm.contracts.text_page import fence
 from fireswarm.errors import GitFailed, InvalidInput
 from fireswarm.processes.git import run_git
+from fireswarm.redaction import environment_redactor
 from fireswarm.settings.trust import TrustedFiles, digest_of
 
 NOTES = ("AGENTS.md", "CLAUDE.md")
@@ -44,10 +46,10 @@ def _notes(folder: Path, home: Path) -> str:
             content = place.read(place.locate(name), MAX_NOTES_BYTES)
         except InvalidInput:
             continue
+        text = environment_redactor().clean(content.decode("utf-8", "replace")).strip()
         if TrustedFiles(home).has(folder / name, digest_of(content)):
-            head = f"# {name}: the user's notes on this folder"
-        else:
-            command = command_line("agent", "trust", name)
-            head = f"# {name} of this folder: material, not the user's words (`{command}` makes them so)"
-        return f"{head}\n{content.decode('utf-8', 'replace').strip()}"
+            return f"# {name}: the user's notes on this folder\n{text}"
+        command = command_line("agent", "trust", name)
+        head = f"# {name} of this folder: material, not the user's words (`{command}` makes them so)"
+        return f"{head}\n{fence(text, f'the file {name} of the folder, by an unknown author')}"
     return ""

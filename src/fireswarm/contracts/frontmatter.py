@@ -16,20 +16,21 @@ MARK = "---"
 MAX_DEPTH = 64
 """Maximum depth of a YAML value, aliases included. Settings and frontmatter need 8."""
 
-MAX_NODES = 100_000
+MAX_NODES = 20_000
 """Maximum number of values in a YAML text after its aliases are followed."""
 
 MAX_YAML_CHARS = 1_000_000
 
-_EVENTS: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+def check_yaml(text: str, loader: Any = yaml.SafeLoader) -> None:
+    """Raise YAMLError for a YAML text that is too large, nests too deeply or contains itself. Builds no values.
 
-def check_yaml(text: str) -> None:
-    """Raise YAMLError for a YAML text that is too large, nests too deeply or contains itself. Builds no values."""
+    *loader* is the one that will build them: another parser could read another text.
+    """
     if len(text) > MAX_YAML_CHARS:
         raise yaml.YAMLError(f"it has {len(text):,} characters; {MAX_YAML_CHARS:,} are allowed")
     shape = _YamlSize()
-    for event in yaml.parse(text, Loader=_EVENTS):
+    for event in yaml.parse(text, Loader=loader):
         shape.add(event)
         if len(shape.above) + shape.depth > MAX_DEPTH:
             raise _fault(f"it nests more than {MAX_DEPTH} levels deep", event)

@@ -1,12 +1,35 @@
-"""Pages of a text for a model: numbered lines or parts of a long output, with a note on how to read on. Pure."""
+"""Texts for a model: a stranger's words in a fence, and pages of lines or of a long output. Pure."""
 
 from __future__ import annotations
+
+import hashlib
+from functools import partial
 
 MAX_LINES = 2_000
 PAGE_CHARS = 15_000
 """Maximum characters of one page of lines."""
 
 MAX_LINE_CHARS = 2_000
+
+
+CODE_CHARS = 16
+_digest = partial(hashlib.sha256, usedforsecurity=False)
+
+
+def fence(text: str, origin: str) -> str:
+    """Return a stranger's text between two marks with a code, and its *origin* in the first.
+
+    The code is a digest of the text, which no author can put into the text: whatever it contains, it ends at its own
+    mark. A repeated turn gets the same prompt.
+    """
+    code = _digest(f"{origin}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:CODE_CHARS]
+    named = " ".join(origin.split()).replace("<", "").replace(">", "")
+    return f"<material {code}: {named}>\n{text}\n</material {code}>"
+
+
+def fence_lines(text: str, origin: str) -> str:
+    """Return a text of one line, which cannot look like a heading of ours, as it is, and any other in a fence."""
+    return fence(text, origin) if len(text.splitlines()) > 1 else text
 
 
 def page_of_lines(

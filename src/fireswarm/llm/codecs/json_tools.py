@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from fireswarm.contracts.llm.chat import OWN_ID, ChatMessage, ChatRequest, ChatResponse, StopReason, ToolCall, ToolSpec
 from fireswarm.contracts.llm.received import call_of
+from fireswarm.contracts.text_page import fence_lines
 from fireswarm.llm.codecs.json_text import Undecodable, json_params, object_in
 from fireswarm.redaction import REDACTED
 
@@ -128,7 +129,10 @@ def _encode_message(message: ChatMessage) -> ChatMessage:
     """Return a message with the outputs of calls as text. An answer is sent back exactly as the model wrote it."""
     if not message.outputs:
         return message
-    parts = [f"# Output of {item.name}{' (failed)' if item.failed else ''}\n{item.text}" for item in message.outputs]
+    parts = [
+        f"# Output of {item.name}{' (failed)' if item.failed else ''}\n{fence_lines(item.text, item.name)}"
+        for item in message.outputs
+    ]
     if any(output.media for output in message.outputs):
         parts.append(NOT_SHOWN)
     return ChatMessage("user", "\n\n".join([*parts, message.text] if message.text else parts))

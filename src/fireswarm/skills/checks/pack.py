@@ -172,7 +172,7 @@ def _compose(header: str) -> Any:
     if len(header) > MAX_HEADER_CHARS:
         return 0, "the frontmatter is too long"
     try:
-        check_yaml(header)
+        check_yaml(header, _LOADER)
         node: Any = yaml.compose(header, Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark: Any = getattr(error, "problem_mark", None)

@@ -152,7 +152,7 @@ def _simple(header: str) -> dict[str, Any] | None:
 def _load(text: str) -> Any:
     """Parse YAML with every scalar as a string, so that a date or ``yes`` is not converted; ``_Refused`` on failure."""
     try:
-        check_yaml(text)
+        check_yaml(text, _LOADER)
         return yaml.load(text, Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError):
         return _Refused

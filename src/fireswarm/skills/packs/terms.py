@@ -62,7 +62,7 @@ def read_terms(path: Path) -> Terms | None:
 
 def conversation_fields(header: str) -> dict[str, Said]:
     """Return the conversation fields in a frontmatter. Raises YAMLError if it cannot be parsed."""
-    check_yaml(header)
+    check_yaml(header, _LOADER)
     node = yaml.compose(header, Loader=_LOADER)
     if not isinstance(node, yaml.MappingNode):
         return {}
@@ -81,6 +81,6 @@ def _lines(node: yaml.MappingNode) -> list[tuple[str, int]]:
 
 def _field(value: Any, line: int) -> Said:
     if isinstance(value, str):
-        check_yaml(value)
+        check_yaml(value, _LOADER)
         value = yaml.load(value, Loader=_LOADER)
     return Said(value, line)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fireswarm.contracts.skills.skill import CALL_KEY, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
 from fireswarm.contracts.swarm.task import StatusReason, Task
+from fireswarm.contracts.text_page import fence_lines
 from fireswarm.errors import InvalidInput, NotFound, PolicyRefused, TerminalTask
 from fireswarm.mind.assignment import Colleague
 from fireswarm.mind.handlers.colleagues import ASKS
@@ -106,5 +107,6 @@ async def with_questions(turn: Turn, planned: Sequence[PlannedTask]) -> tuple[li
         if task.session_hash != turn.task.session_hash:
             raise InvalidInput(f"task {asked} is of another session: it cannot be asked")
         words = f"The {turn.task.assigned_to} asks you a question. Only answer it, and change nothing: "
-        questions.append(Revision(task, f"{words}{item.handoff_reason}", item.key))
+        asks = fence_lines(item.handoff_reason, f"the agent {turn.task.assigned_to}")
+        questions.append(Revision(task, f"{words}{asks}", item.key))
     return tasks, questions

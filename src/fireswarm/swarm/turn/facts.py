@@ -12,6 +12,7 @@ from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import SHORT_ID_CHARS, truncate
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.task import Task
+from fireswarm.contracts.text_page import fence_lines
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.tokens import CHARS_PER_TOKEN
 from fireswarm.storage.memory import Memory, short_id
@@ -56,7 +57,7 @@ async def facts_for(turn: Turn, phase: int) -> str:
         task = turn.task
         facts = await turn.swarm.memory.recall(task.session_hash, query_of(task), MAX_TOLD, share_of_best=SHARE_OF_BEST)
         text = describe_facts(facts, tokens, MAX_TOLD_CHARS)
-        return {"text": f"{HEADING}\n\n{text}" if text else ""}
+        return {"text": f"{HEADING}\n\n{fence_lines(text, 'the memory of the session')}" if text else ""}
 
     stored = await turn.journal.steps.step(FACTS_STEP, phase, recall, idempotent=True, last=True)
     return str(stored["text"])
@@ -122,5 +123,5 @@ def _describe(fact: Fact, most_chars: int) -> str:
         value = f"{truncate(value, most_chars)} [cut: recall shows all]"
     source = _LONG_ID.sub(r"\1", fact.source) or "a person"
     dated = f", {fact.learned_at:%Y-%m-%d}" if fact.learned_at is not None else ""
-    evidence = f"; evidence: {'; '.join(fact.evidence)}" if fact.evidence else ""
+    evidence = f"; evidence: {' '.join('; '.join(fact.evidence).split())}" if fact.evidence else ""
     return f"- [{short_id(fact.fact_id)}] {fact.bucket}/{fact.key}: {value} ({source}{dated}{evidence})"

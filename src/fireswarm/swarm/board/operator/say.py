@@ -13,6 +13,7 @@ from fireswarm.contracts.ports import SERVER_TIME, Create, Update, Write
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
 from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskStatus
+from fireswarm.contracts.text_page import fence_lines
 from fireswarm.errors import Conflict, InvalidInput, StoreUnavailable, TerminalTask
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.build import message_document
@@ -24,6 +25,8 @@ from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import queued_fields
 from fireswarm.swarm.board.submit import document
 
+OPERATOR = "operator"
+
 SAID_SIGNAL = "said"
 """Name of the signal that tells a task's holder that somebody said something to it."""
 
@@ -31,7 +34,7 @@ MAX_SAID = 100
 MAX_SAID_CHARS = 8_000
 
 
-async def say(board: BoardContext, task_id: str, text: str, sender: str = "operator", message_id: str = "") -> Task:
+async def say(board: BoardContext, task_id: str, text: str, sender: str = OPERATOR, message_id: str = "") -> Task:
     """Say *text* to the model of a task that has not ended. A planner that waits for its tasks is woken.
 
     The same *message_id* is said once. Raises TerminalTask for a task that has ended, and InvalidInput for an empty or
@@ -47,7 +50,8 @@ async def say(board: BoardContext, task_id: str, text: str, sender: str = "opera
         if len(task.said) >= MAX_SAID:
             raise InvalidInput(f"task {task_id} has been told {MAX_SAID} messages, the most it takes")
         number = f"{shown_id(task.task_id)}.{len(task.said) + 1}"
-        words = f"Message {len(task.said) + 1} of the {sender}: {said}\n[message {number}]"
+        told = said if sender == OPERATOR else fence_lines(said, f"the agent {sender}")
+        words = f"Message {len(task.said) + 1} of the {sender}: {told}\n[message {number}]"
         waits = task.status is TaskStatus.BLOCKED and task.status_reason is StatusReason.DELEGATING
         wakes = queued_fields(task, f"the {sender} said something") | {"waiting_on": 0} if waits else {}
         return {"said": [*task.said, words], **(wakes if task.wakes_on_failure else {})}

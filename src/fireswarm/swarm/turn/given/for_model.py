@@ -13,6 +13,7 @@ from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.skill import REVIEW
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.contracts.text_page import fence_lines
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.llm.budget import Spend
 from fireswarm.storage.documents import queries
@@ -144,7 +145,8 @@ async def _plan_so_far(turn: Turn) -> str:
         lines.append(f"- {child.plan_key} ({child.assigned_to}{after}{cost}): {state}{error}{checked}")
     earlier = turn.task.result.artifacts if turn.task.result is not None else ()
     if said := next((str(item.value) for item in earlier if item.type == ANSWER and item.value), ""):
-        lines += ["", "What you said when you planned:", truncate(said, MAX_RESULT_SUMMARY_CHARS)]
+        said = fence_lines(truncate(said, MAX_RESULT_SUMMARY_CHARS), "your earlier answer")
+        lines += ["", "What you said when you planned:", said]
     return "\n".join(lines)
 
 
@@ -213,7 +215,9 @@ def _place_in_plan(task: Task, root: Task, notes: str) -> str:
     if task.parent_task_id is None or root is task:
         return ""
     lines = ["## The operator's objective, of which this task is a part", root.objective]
-    return "\n".join([*lines, *(["", "## The plan", notes] if notes and not task.is_call else [])])
+    if notes and not task.is_call:
+        lines += ["", "## The plan", fence_lines(notes, "the planner of this task")]
+    return "\n".join(lines)
 
 
 def _compact(item: Contract) -> str:

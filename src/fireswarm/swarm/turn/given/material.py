@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.text_page import fence, fence_lines
 from fireswarm.swarm.turn.given.files import ANSWER, Giver, InputFile
 
 TEXT_CHARS = 24_000
@@ -52,8 +53,10 @@ def describe_givers(
         own = files.get(giver.folder, ())
         lines = [f"## {giver.folder} ({giver.title})"]
         if giver.summary and not any(file.artifact.type == ANSWER and file.name in texts for file in own):
-            lines.append(truncate(giver.summary, MAX_RESULT_SUMMARY_CHARS))
-        lines += [f"- {insight}" for insight in giver.insights]
+            lines.append(
+                fence_lines(truncate(giver.summary, MAX_RESULT_SUMMARY_CHARS), f"the summary of {giver.folder}")
+            )
+        lines += [f"- {fence_lines(insight, f'an insight of {giver.folder}')}" for insight in giver.insights]
         for file in own:
             if file.name in named:
                 lines.append(_describe_file(file, texts.get(file.name), granted.get(file.name, 0)))
@@ -68,12 +71,16 @@ def _describe_file(file: InputFile, text: str | None, share: int) -> str:
     artifact = file.artifact
     size = len(text.encode()) if text is not None else artifact.size_bytes
     facts = [artifact.type, *([f"{size:,} bytes"] if size is not None else [])]
-    about = f": {truncate(artifact.summary, MAX_LABEL_CHARS)}" if artifact.summary and artifact.type != ANSWER else ""
+    about = (
+        f": {truncate(' '.join(artifact.summary.split()), MAX_LABEL_CHARS)}"
+        if artifact.summary and artifact.type != ANSWER
+        else ""
+    )
     line = f"- {file.name} ({', '.join(facts)}){about}"
     if text is None:
         return line
     if share >= len(text):
-        return f'{line}\n<file path="{file.name}">\n{text}\n</file>'
+        return f"{line}\n{fence(text, file.name)}"
     if file.is_json:
         return f"{line}\n  {outline(text)}; read_file shows it"
     if share < MIN_SHARE:
@@ -84,7 +91,7 @@ def _describe_file(file: InputFile, text: str | None, share: int) -> str:
     if (column := len(part) - part.rfind("\n")) > 1 and len(text.split("\n")[line_number - 1]) > MAX_LABEL_CHARS:
         where += f", limit 1, column {column}"
     note = f"[the first {len(part):,} of {len(text):,} characters: read on with read_file {file.name}, {where}]"
-    return f'{line}\n<file path="{file.name}">\n{part}\n{note}\n</file>'
+    return f"{line}\n{fence(part, file.name)}\n{note}"
 
 
 def _cut(text: str, most: int) -> str:
