@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -23,6 +24,16 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The agent keeps its runs in a temporary folder, not in that of the person who runs the tests."""
     with mock.patch.dict(os.environ, {STATE_HOME: str(tmp_path_factory.mktemp("state"))}):
         yield
+
+
+@pytest.fixture(autouse=True)
+def pins_of_tools_stay_in_a_temporary_home(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """The tools of MCP servers are pinned in a home of the test, not in that of who runs it."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setattr("fireswarm.capabilities.mcp.capability.home_folder", lambda: home)
+    return home
 
 
 @pytest.fixture

@@ -38,7 +38,8 @@ class Call:
     ``name`` is the name that the model used; ``aliases`` are other names that rules can use. ``inputs`` belong to a
     tool or skill. ``writes`` is False if the call only reads. ``outputs_only`` is True if it writes only to the output
     folder of the task. ``skill`` is the skill whose code would run. ``cwd`` is the folder of a command, if it is not
-    the workspace. ``note`` is shown with a command, ``diff`` is the change of a file.
+    the workspace. ``note`` is shown with a command, ``diff`` is the change of a file. ``asks`` is the tool's own reason
+    for an approval.
     """
 
     tool: str
@@ -52,6 +53,7 @@ class Call:
     cwd: Path | None = None
     note: str = ""
     diff: str = ""
+    asks: str = ""
 
     @property
     def rule(self) -> str:
@@ -98,6 +100,7 @@ def tool_call(tool: Tool, inputs: Mapping[str, Any]) -> Call:
         inputs,
         writes=tool.writes,
         outputs_only=tool.outputs_only,
+        asks=tool.asks,
     )
 
 
@@ -148,8 +151,8 @@ def decide(call: Call, grant: Grant) -> Decision:
         reason = f"could match deny rule {denied[0]}"
     elif asked[0]:
         reason = f"the permissions ask for {asked[0]}" if asked[1] else f"could match ask rule {asked[0]}"
-    elif default is Verdict.ASK:
-        reason = "no rule allows it"
+    elif default is Verdict.ASK or call.asks:
+        reason = call.asks or "no rule allows it"
     return Ask(reason) if reason and not grant.yes else Allow(changes)
 
 

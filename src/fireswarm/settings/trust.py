@@ -99,11 +99,50 @@ class TrustedFiles:
         return self.path.parent / "trusted" / digest
 
     def _read(self) -> Mapping[str, object]:
-        with contextlib.suppress(OSError, ValueError):
-            content: object = json.loads(self.path.read_text(encoding="utf-8"))
-            if isinstance(content, dict):
-                return cast("dict[str, object]", content)
-        return {}
+        return _read_object(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedTools:
+    """What the tools of a server were when they were first listed, or a person last approved a call, as digests."""
+
+    home: Path
+    server: str
+
+    @property
+    def path(self) -> Path:
+        """The list: a JSON object of servers, each with the digests of its tools by name."""
+        return self.home / ".config" / "fireswarm" / "mcp_tools.json"
+
+    def find_changed(self, digests: Mapping[str, str]) -> frozenset[str]:
+        """Return the tools that are new or have changed; those of a new server are pinned, and none is returned."""
+        known = self._read().get(self.server)
+        if not isinstance(known, dict):
+            self._write(digests)
+            return frozenset()
+        return frozenset(name for name, digest in digests.items() if known.get(name) != digest)
+
+    def pin(self, tool: str, digest: str) -> None:
+        """Pin a tool as it is now."""
+        known = self._read().get(self.server)
+        self._write({**(cast("dict[str, str]", known) if isinstance(known, dict) else {}), tool: digest})
+
+    def _write(self, digests: Mapping[str, str]) -> None:
+        with contextlib.suppress(OSError):  # a read-only home: every run begins anew
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            entries = {**self._read(), self.server: dict(digests)}
+            _replace(self.path, (json.dumps(entries, indent=2) + "\n").encode())
+
+    def _read(self) -> Mapping[str, object]:
+        return _read_object(self.path)
+
+
+def _read_object(path: Path) -> Mapping[str, object]:
+    with contextlib.suppress(OSError, ValueError):
+        content: object = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict):
+            return cast("dict[str, object]", content)
+    return {}
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fireswarm.capabilities.capability import Capability, CapabilityContext
-from fireswarm.capabilities.mcp.settings import McpConfig
+from fireswarm.capabilities.mcp.settings import McpConfig, identity
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import ConfigError, FireswarmError
 from fireswarm.settings.extras import install_command
+from fireswarm.settings.load import home_folder
+from fireswarm.settings.trust import PinnedTools
 
 if TYPE_CHECKING:  # the optional official package is slow to import
     from fireswarm.capabilities.mcp.connection import Connection
@@ -27,7 +29,8 @@ async def _open(config: McpConfig, context: CapabilityContext) -> AsyncGenerator
     except ImportError as error:
         raise ConfigError(f"the capability mcp needs the extra mcp ({error}): {install_command('mcp')}") from error
     connections = [
-        Connection(name, server, config, context.clock, dict(os.environ)) for name, server in config.servers.items()
+        Connection(name, server, config, context.clock, dict(os.environ), PinnedTools(home_folder(), identity(server)))
+        for name, server in config.servers.items()
     ]
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:

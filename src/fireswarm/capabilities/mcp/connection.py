@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import IO, Any
@@ -22,7 +24,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
 from fireswarm.capabilities.mcp.results import value_of_result
-from fireswarm.capabilities.mcp.schema import object_schema
+from fireswarm.capabilities.mcp.schema import object_schema, without_words
 from fireswarm.capabilities.mcp.settings import McpConfig, McpServer, expand_variables, identity
 from fireswarm.capabilities.tool_names import spellings_of
 from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
@@ -30,12 +32,15 @@ from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import FireswarmError, HostRefused, ToolFailed
 from fireswarm.redaction import environment_redactor
+from fireswarm.settings.trust import PinnedTools
 
 MAX_PAGES = 50
 MAX_TOOLS = 1_000
 MAX_DESCRIPTION_CHARS = 1_500
 MAX_LOG_BYTES = 2_000
 """Maximum bytes from the end of a server's stderr that are shown with its failure."""
+
+WITHHELD = "[The server changed the description of this tool: a person reads it at the next call, and decides.]"
 
 _lists: dict[str, tuple[datetime, tuple[types.Tool, ...]]] = {}
 """Cached tool lists by server: if an agent calls none of a server's tools, the server is not started."""
@@ -50,6 +55,7 @@ class Connection:
     config: McpConfig
     clock: Clock
     environment: Mapping[str, str]
+    pins: PinnedTools
     _client: Client | None = None
     _failure: Exception | None = None
     _wanted: anyio.Event = field(default_factory=anyio.Event)
@@ -153,7 +159,27 @@ class Connection:
             _lists[identity(self.server)] = kept
         listed = {each.name: each for each in kept[1]}
         spellings = spellings_of(listed)
-        return [self._tool(each, spellings[each.name]) for each in listed.values()]
+        changed = self.pins.find_changed({each.name: _digest(each) for each in kept[1]})
+        tools = [self._tool(each, spellings[each.name]) for each in listed.values()]
+        return [
+            self._withhold_words(tool, each) if each.name in changed else tool
+            for tool, each in zip(tools, listed.values(), strict=True)
+        ]
+
+    def _withhold_words(self, tool: Tool, listed: types.Tool) -> Tool:
+        """Return a tool that its server has changed since it was approved: its words are for a person first."""
+
+        async def run(given: Mapping[str, Any]) -> Any:
+            self.pins.pin(listed.name, _digest(listed))  # it runs, so a person approved it, or wants no question
+            return await tool.run(given)
+
+        async def show(given: Mapping[str, Any]) -> str:
+            return f"{tool.description}\n{json.dumps(tool.parameters, ensure_ascii=False, indent=1)}"
+
+        reason = f"the MCP server {self.name} is new to this tool, or changed it since it was last approved"
+        return replace(
+            tool, run=run, preview=show, asks=reason, description=WITHHELD, parameters=without_words(tool.parameters)
+        )
 
     async def _list(self) -> tuple[types.Tool, ...]:
         """Request the server's list of tools, page by page."""
@@ -263,6 +289,12 @@ class _Telling(GuardedTransport):
             return await super().handle_async_request(request)
         except HostRefused as error:
             raise httpx2.ConnectError(str(error), request=request) from error
+
+
+def _digest(tool: types.Tool) -> str:
+    """Return a digest of all that a server says about a tool."""
+    said = json.dumps(tool.model_dump(mode="json"), sort_keys=True, default=str)
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _is_lost(error: Exception) -> bool:

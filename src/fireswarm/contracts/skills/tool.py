@@ -26,7 +26,7 @@ class Tool:
     ``rule_names`` are further names for such rules. Tools with ``writes`` are not available to read-only tasks. With
     ``outputs_only``, it writes only to the output folder of the task, so that every task may use it. ``preview``
     returns the change of an input as a unified diff, without making the change. It raises the error that ``run`` would
-    raise for the input.
+    raise for the input. ``asks`` is the reason why a person has to approve a call, whatever the rules allow.
     """
 
     name: str
@@ -39,3 +39,4 @@ class Tool:
     rule_names: tuple[str, ...] = ()
     outputs_only: bool = False
     preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
+    asks: str = ""
