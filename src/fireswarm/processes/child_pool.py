@@ -6,10 +6,12 @@ swarm therefore needs no ``if __name__ == "__main__"`` guard, and a notebook wor
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -55,13 +57,11 @@ class Hold(NamedTuple):
 
 
 @cache
-def _ends() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="fireswarm-ends-", ignore_cleanup_errors=True)
-
-
 def ends_folder() -> Path:
-    """Return the folder of the ends of calls, which child processes read."""
-    return Path(_ends().name).resolve()
+    """Return the folder of the ends of calls, which child processes read. It ends with this process."""
+    folder, own = Path(tempfile.mkdtemp(prefix="fireswarm-ends-")).resolve(), os.getpid()
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == own else None)
+    return folder
 
 
 class EndTime:
