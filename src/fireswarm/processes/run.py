@@ -347,13 +347,16 @@ def run_confined(
 ) -> tuple[int, str]:
     """Run *command* in the view's workspace and return its exit code and its output, stdout and stderr together.
 
+    A writable view passes all of *environment* on.
+
     It is killed with its child processes after *seconds*, when it exceeds `ProcessLimits`, or soon after *has_ended*
     returns True. *confinement* ``none`` permits the whole machine, ``container`` everything in the container. Blocks.
     Raises SandboxRefused if the view cannot be enforced, and CannotStart.
     """
     if _elsewhere:
         return _elsewhere[0](command, view, environment, seconds)
-    seen = None if confinement == "none" else replace(view, confinement=confinement)
+    passes = (*view.passes, *environment)
+    seen = None if confinement == "none" else replace(view, confinement=confinement, passes=passes)
     output = OutputTail(MAX_OUTPUT_BYTES)
     started = Confined.start(Program(command, view.workspace, environment), seen, LIMITS, output)
     ended = started.wait(seconds, lambda: Excess("caller", "its caller has ended") if has_ended() else None)

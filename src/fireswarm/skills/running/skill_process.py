@@ -229,8 +229,7 @@ class ConfinedProcess:
                     name: value.replace(program.workspace, str(workspace))
                     for name, value in program.environment.items()
                 }
-                passes = tuple(program.environment)
-                view = View(workspace, program.writable, program.readable, protects=False, passes=passes)
+                view = View(workspace, program.writable, program.readable, protects=False)
                 code, output = run_confined(
                     command,
                     view,
