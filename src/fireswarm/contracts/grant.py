@@ -28,6 +28,8 @@ class Grant:
     card and the task. With ``yes``, every call that is not denied is allowed. ``confined`` is False if commands run
     without confinement; ``runs_outside_scripts`` is True if skills may run scripts outside their folders. ``named`` is
     the skill with which the run was started, ``skill`` the one in use; the allowed tools of both restrict every call.
+    Confined commands see ``cwd`` and ``readable``, reach the network if ``network`` is True and they may write, and get
+    the environment variables ``environment`` besides the usual ones.
     """
 
     cwd: Path
@@ -42,6 +44,9 @@ class Grant:
     runs_outside_scripts: bool = False
     named: SkillTerms | None = None
     skill: SkillTerms | None = None
+    readable: tuple[Path, ...] = ()
+    network: bool = False
+    environment: tuple[str, ...] = ()
 
     def using(self, skill: SkillTerms | None) -> Grant:
         """Return the grant while *skill* is in use."""

@@ -52,6 +52,9 @@ def grant_of(
         yes,
         confined=runtime.confinement != "none",
         runs_outside_scripts=settings.skills.outside_scripts != "block",
+        readable=runtime.readable,
+        network=runtime.network,
+        environment=runtime.pass_environment,
     )
 
 

@@ -73,10 +73,11 @@ class CommandPlace:
         """Return what a command can see, or None if the operator does not confine commands."""
         if self.runtime.confinement == "none":
             return None
-        readable = self.runtime.readable if skill is None else (*self.runtime.readable, skill.folder)
+        grant = self.assignment.grant
+        readable = grant.readable if skill is None else (*grant.readable, skill.folder)
         # Only a read-only mount can keep a task from writing.
         contained = self.runtime.confinement == "container"
-        network = writes and self.runtime.network
+        network = writes and grant.network
         given = self.assignment.inputs
         return View(
             self.assignment.cwd,
@@ -86,6 +87,6 @@ class CommandPlace:
             confinement="auto" if contained and not writes else self.runtime.confinement,
             outputs=self.assignment.outputs,
             inputs=given.folder if given is not None and given.folder.is_dir() else None,
-            passes=self.runtime.pass_environment,
+            passes=grant.environment,
             protects=self.assignment.cwd != self.assignment.outputs,
         )
