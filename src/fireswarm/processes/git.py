@@ -216,9 +216,27 @@ def _as_variables(values: Mapping[str, str]) -> dict[str, str]:
 @cache
 def _trusted_folders(*places: str) -> tuple[str, ...]:
     """Return the folders of other users in which the user lets git work, by the configuration in *places*."""
-    command = [_program(), "config", "--global", "-z", "--get-all", "safe.directory"]
+    return tuple(os.fsdecode(path) for path in _of_user("safe.directory") if path)
+
+
+@cache
+def git_identity() -> bytes:
+    """Return settings of git for confined commands: the name and address of this user, and the machine's settings."""
+    lines = ["[include]", "\tpath = /etc/gitconfig", "[user]"]
+    for key in ("name", "email"):
+        for value in [
+            text for each in _of_user(f"user.{key}") if (text := each.decode("utf-8", "replace")).isprintable()
+        ]:
+            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+            lines.append(f'\t{key} = "{escaped}"')
+    return "\n".join(lines).encode() + b"\n"
+
+
+def _of_user(key: str) -> list[bytes]:
+    """Return the values of a key in the user's own configuration; none without git."""
     try:
+        command = [_program(), "config", "--global", "-z", "--get-all", key]
         listed = subprocess.run(command, capture_output=True, timeout=TIMEOUT_SECONDS, check=False, cwd="/").stdout
     except (GitFailed, OSError, subprocess.TimeoutExpired):
-        return ()
-    return tuple(os.fsdecode(path) for path in listed.split(b"\0") if path)
+        return []
+    return listed.removesuffix(b"\0").split(b"\0") if listed else []

@@ -11,8 +11,8 @@ import pytest
 
 from fireswarm.errors import SandboxRefused
 from fireswarm.mind.commands.hints import describe_limit
-from fireswarm.processes.confinement import mounts
 from fireswarm.processes.confinement.view import View
+from fireswarm.processes.git import git_identity
 from fireswarm.processes.shell import Shell
 from tests.support.confinement import use_rung
 from tests.support.patience import PATIENCE_SECONDS
@@ -45,7 +45,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (folder / ".git-credentials").write_text("sesame-4711")
     monkeypatch.setenv("HOME", str(folder))
-    mounts.git_identity.cache_clear()
+    git_identity.cache_clear()
     return folder
 
 

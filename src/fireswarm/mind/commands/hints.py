@@ -16,9 +16,8 @@ _NETWORK = re.compile(
     r"|No matching distribution|ENOTFOUND|EAI_AGAIN|ENETUNREACH|getaddrinfo|[Cc]onnection refused|dial tcp"
     r"|Could not fetch|no such host|failed to lookup address"
 )
-_MISSING = re.compile(r"(/[^\s:'\"]+)['\"]?: (?:No such file or directory|[Pp]ermission denied)")
-_PROGRAM = re.compile(r"([\w.+-]+): (?:command )?not found")
-_READ_ONLY = re.compile(r"([^\s:'\"]+)['\"]?: Read-only file system")
+_REFUSALS = (": No such file or directory", ": Permission denied", ": permission denied")
+_NOT_FOUND_WORDS = (": command not found", ": not found")
 
 
 def describe_limit(view: View, ran: Ran) -> str:
@@ -27,19 +26,26 @@ def describe_limit(view: View, ran: Ran) -> str:
     if not view.network and _NETWORK.search(text):
         what = "a read-only command never has one" if not view.writable else "`runtime.network: true` allows it"
         return f"[commands have no network here: {what}; only the operator can set that]"
-    for name in _MISSING.findall(text):
+    for name in _names_before(_REFUSALS, text):
         if _is_elsewhere(Path(name), view):
             return f"[commands see programs and the workspace: the operator can add {name} to `runtime.readable`]"
-    found = _PROGRAM.search(text) if ran.exit_code == NOT_FOUND else None
-    place = shutil.which(found[1]) if found else None
-    if place is not None:
+    unknown = _names_before(_NOT_FOUND_WORDS, text) if ran.exit_code == NOT_FOUND else []
+    for place in filter(None, map(shutil.which, unknown)):
         return f"[{place} is not in the view of commands: the operator can add its folder to `runtime.readable`]"
-    if changed := _READ_ONLY.search(text):
+    for name in _names_before((": Read-only file system",), text):
         why = "it is protected, or outside of the workspace" if view.writable else "the task is read-only"
-        return f"[{changed[1]} cannot be changed by commands: {why}]"
+        return f"[{name} cannot be changed by commands: {why}]"
     return ""
+
+
+def _names_before(endings: tuple[str, ...], text: str) -> list[str]:
+    """Return the words before *endings* in the lines of *text*, without quotes."""
+    heads = [line.partition(ending)[0] for line in text.splitlines() for ending in endings if ending in line]
+    return [head.split()[-1].strip("'\"‘’") for head in heads if head.split()]
 
 
 def _is_elsewhere(path: Path, view: View) -> bool:
     """Return True for a path outside of the workspace and of the folders that every command sees."""
+    if not path.is_absolute():
+        return False
     return is_workspace(path) and not any(path.is_relative_to(place) for place in (view.workspace, "/tmp", HOME))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from fireswarm.processes.confinement.programs import find_program
-
 MAX_CONFIG_CHARS = 10_000
-GIT_SECONDS = 10.0
 
 _BASE = re.compile(r"(?m)^home[ \t]*=[ \t]*(/[^\n]*)$")
 """Folder of the interpreter in the file ``pyvenv.cfg`` of a virtual environment."""
@@ -116,7 +111,7 @@ def python_environment(folder: Path) -> list[Path]:
     return [place for place in (folder, *([base.resolve()] if whole else [])) if not holds_a_home(place)]
 
 
-_TOOLCHAINS = (
+TOOLCHAINS = (
     *(".pyenv", ".rbenv", ".goenv", ".nodenv", ".asdf", ".nvm", ".volta", ".sdkman", ".rustup", ".juliaup"),
     *(".cargo/bin", ".cargo/env", ".cargo/registry", ".cargo/git", ".bun/bin", ".deno/bin", ".local/bin", "go/pkg/mod"),
     *(".local/share/uv/python", ".local/share/uv/tools", ".local/share/pipx/venvs", ".local/share/mise/installs"),
@@ -131,7 +126,7 @@ _TOOL_VARIABLES = {"PYENV_ROOT": ".pyenv", "NVM_DIR": ".nvm", "RUSTUP_HOME": ".r
 def toolchains(workspace: Path) -> list[Path]:
     """Return the toolchains of this user, and the Pythons from which the environments of *workspace* were made."""
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() may raise
-    found = [place for name in _TOOLCHAINS if (place := home / name).exists() and not place.is_symlink()]
+    found = [place for name in TOOLCHAINS if (place := home / name).exists() and not place.is_symlink()]
     for name in (".venv", "venv", "env"):
         found += [place for place in python_environment(workspace / name) if not place.is_relative_to(workspace)]
     return found
@@ -142,21 +137,6 @@ def toolchain_variables(given: Mapping[str, str]) -> dict[str, str]:
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() may raise
     missing = {name: home / place for name, place in _TOOL_VARIABLES.items() if name not in given}
     return {name: str(place) for name, place in missing.items() if place.is_dir()}
-
-
-@cache
-def git_identity() -> bytes:
-    """Return settings of git for commands: the name and the address of this user, and the settings of the machine."""
-    lines, program = ["[include]", "\tpath = /etc/gitconfig", "[user]"], find_program("git")
-    for key in ("name", "email") if program is not None else ():
-        command = [str(program), "config", "--global", "--get", f"user.{key}"]
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            told = subprocess.run(command, capture_output=True, timeout=GIT_SECONDS, check=True, cwd="/").stdout
-            value = told.decode("utf-8", "replace").strip()
-            if value and value.isprintable():
-                escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-                lines.append(f'\t{key} = "{escaped}"')
-    return "\n".join(lines).encode() + b"\n"
 
 
 def holds_a_home(folder: Path) -> bool:

@@ -34,7 +34,6 @@ from fireswarm.processes.confinement.landlock.launch import LandlockRules, confi
 from fireswarm.processes.confinement.landlock.names import CALLERS_PATH
 from fireswarm.processes.confinement.mounts import (
     PRIVATE_FOLDERS,
-    git_identity,
     hidden_kernel_files,
     python_environment,
     system_mounts,
@@ -51,6 +50,7 @@ from fireswarm.processes.confinement.protected import (
     kept_mounts,
 )
 from fireswarm.processes.descendants import MARK
+from fireswarm.processes.git import git_identity
 
 HOME = "/home/agent"
 GIT_FILE = "/etc/gitconfig-of-this-user"
@@ -143,7 +143,7 @@ class View:
         Raises SandboxRefused.
         """
         if self.confinement == "container":
-            yield Launch(start_without_rights(), container_environment(named_environment(environment, self.passes)))
+            yield Launch(start_without_rights(), container_environment(named_environment(environment)))
             return
         owner, passed = self._check_owner(), environment_for(self, environment)
         if choose_rung(self.confinement, owner) == "landlock":

@@ -17,7 +17,6 @@ from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
-from fireswarm.swarm.turn.given.workspace import check_given_path
 from fireswarm.swarm.turn.state import Relatives, Turn
 from fireswarm.swarm.turn.thread import earlier_tasks
 
@@ -43,7 +42,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         if dependency.result is not None:
             artifacts += dependency.result.artifacts
             signals += dependency.result.signals
-    check_given_path(task, swarm.settings.path(Path()))
+    _check_given_path(task)
     read_only = task.constraints.read_only or swarm.settings.runtime.profile == "read_only"
     return SkillRequest(
         task_id=task.task_id,
@@ -66,6 +65,13 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         workdir=swarm.workdir / turn.lease.run_id,
         now=swarm.clock.now(),
     )
+
+
+def _check_given_path(task: Task) -> None:
+    """Raise InvalidInput if a planned task's folder is a link now: it had been checked before the link was there."""
+    path = Path(str(task.context.get("path") or ""))
+    if task.parent_task_id is not None and path.is_absolute() and path.resolve() != path:
+        raise InvalidInput(f"context.path names {path}, which has become a link to another place")
 
 
 async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
-from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
 from fireswarm.swarm.turn.state import Turn
@@ -39,13 +38,6 @@ def with_whole_path(task: PlannedTask, turn: Turn) -> PlannedTask:
         raise InvalidInput(f"context.path of {task.key} names {path}, which does not exist: list_files shows what does")
     _check_inside(task, path, turn)
     return task.model_copy(update={"context": {**task.context, "path": str(path.resolve())}})
-
-
-def check_given_path(task: Task, root: Path) -> None:
-    """Raise InvalidInput if a planned task's folder is a link now: it had been checked before the link was there."""
-    path = _named_path(task.context, root)
-    if task.parent_task_id is not None and path is not None and path.is_absolute() and path.resolve() != path:
-        raise InvalidInput(f"context.path names {path}, which has become a link to another place")
 
 
 def check_planned_paths(tasks: tuple[PlannedTask, ...], turn: Turn) -> None:
