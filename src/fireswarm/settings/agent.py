@@ -229,7 +229,7 @@ class PermissionSettings(SettingsSection):
         default="auto",
         description="decision on changes that match no rule; auto: ask for `agent`, allow for `swarm`",
     )
-    allow: Rules = Field(default=(), description="allowed without asking: Bash(git status), Write(docs/**)")
+    allow: Rules = Field(default=(), description="allowed without asking: Bash(git status), Bash(ls:*)")
     ask: Rules = Field(
         default=(), description="needs a person's approval: Bash(git push:*), mcp__github, Skill(deploy)"
     )

@@ -26,20 +26,16 @@ from urllib.parse import urlsplit
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.contracts.linear_pattern import match_glob
 from fireswarm.errors import ConfigError
-from fireswarm.skills.command_line import Unreadable, read_command_line
+from fireswarm.skills.command_line import Unreadable, Word, read_command_line
+from fireswarm.skills.command_rules import CommandsOf
+from fireswarm.skills.inner_commands import KEYWORDS, inner_commands, is_assignment, runs_programs_of_its_own
+from fireswarm.skills.shell_line import SPLIT, is_literal
 
 SHELLS = frozenset({"bash", "shell", "sh", "run_command", "pwsh"})
 """Names of tools that run commands; a rule for one of them applies to all."""
 
 _RULE = re.compile(r"([^\s()]+)(?:\((.*)\))?", re.DOTALL)
 _EVERYTHING = frozenset({None, "", "*", ":*"})
-_KEYWORDS = frozenset(
-    (
-        "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
-        "time", "coproc", "in", "!", "{", "}", "[[", "]]", "eval", "exec",
-    )
-)  # fmt: skip
-"""Words that change how the shell parses the line, or that execute the following words as a command."""
 
 
 def denial_reason(
@@ -88,11 +84,10 @@ def naming_rule(
 ) -> tuple[str, bool]:
     """Return the first rule that matches the action, or "", and False if the match is only possible.
 
-    A rule for commands matches a line if its words appear anywhere in the line, also inside quotes or after another
-    program (``xargs rm``); a line with computed words is a possible match. A rule for paths matches any spelling of a
-    path.
+    A rule for commands matches as ``CommandsOf`` says. A rule for paths matches any spelling of a path.
     """
     doubtful = ""
+    lines = [CommandsOf(line) for line in arguments] if tool.lower() in SHELLS else []
     for rule in rules:
         name, pattern = _parts(rule)
         if not (name == "*" or _names(name, tool, aliases)):
@@ -103,89 +98,11 @@ def naming_rule(
         if tool.lower() not in SHELLS:
             if any(_fits(pattern, spelling) for given in arguments for spelling in _spellings(given, cwd)):
                 return rule, True
-        elif any(_appears(pattern, line) for line in arguments):
+        elif any(line.has(pattern) for line in lines):
             return rule, True
-        elif any(_computes_words(line, pattern) for line in arguments):
+        elif any(line.may_have(pattern) for line in lines):
             doubtful = doubtful or rule
     return doubtful, False
-
-
-_COMPUTED = re.compile(r"""\$\(|`|\$'|\b(?:eval|base64|xxd)\b|\\x[0-9a-f]""", re.IGNORECASE)
-"""Parts of a shell line that may expand to any other word."""
-
-_EXPANDS = frozenset("$`{[?*~")
-_CONTINUED = re.compile(r"\\\n")
-_SEPARATORS = re.compile(r"[;&|()\n]+|(?<!\S)[{}](?!\S)")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
-_PREFIXES = _KEYWORDS | {
-    "env", "command", "builtin", "sudo", "doas", "nice", "nohup", "setsid", "stdbuf", "timeout", "xargs", "watch",
-}  # fmt: skip
-"""Words before the name of a program."""
-
-_INTERPRETERS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish"})
-
-
-def _computes_words(line: str, pattern: str) -> bool:
-    """Return True if the shell may compute a word that *pattern* is about: a program, or a word after it."""
-    if _COMPUTED.search(line) or ("$" in line and re.search(r"\s-\w?c\b", line)):
-        return True
-    return any(_may_be(pattern, command.split()) for command in _SEPARATORS.split(_CONTINUED.sub("", line)))
-
-
-def _may_be(pattern: str, words: list[str]) -> bool:
-    """Return True if expansion may turn the words of one command into those of *pattern*."""
-    has_option = False
-    while words and (_is_prefix(words[0]) or (words[0].startswith("-") and len(words) > 1)):
-        has_option = has_option or words[0].startswith("-")
-        words = words[1:]
-    if not words:
-        return False
-    heads = words if has_option else words[:1]  # the first may be the value of an option: `sudo -u root $X`
-    if any(_EXPANDS & set(word) for word in heads):
-        return True
-    program = re.sub(r"[\\\"']", "", words[0]).rpartition("/")[2]
-    if program in _INTERPRETERS and all(word.startswith("-") for word in words[1:]):
-        return True  # it reads its commands from a pipe
-    wanted = _words_of(pattern)
-    return len(wanted) > 1 and program == wanted[0] and any(_EXPANDS & set(word) for word in words[1 : len(wanted)])
-
-
-def _is_prefix(word: str) -> bool:
-    return bool(_ASSIGNMENT.match(word)) or word.rpartition("/")[2] in _PREFIXES or word.isdecimal()
-
-
-def _words_of(pattern: str) -> list[str]:
-    return pattern.removesuffix(":*").removesuffix(" *").split()
-
-
-def _appears(pattern: str, line: str) -> bool:
-    """Return True if the words of a rule appear in sequence in a shell line, compared by the programs' base names.
-
-    Options, each with a value or without, may stand between them: ``git -C . push`` is ``git push``.
-    """
-    wanted = _words_of(pattern)
-    words = re.split(r"[\s;&|()<>{}`]+", re.sub(r"[\\\"']", "", _CONTINUED.sub("", line)))
-    return any(
-        wanted and wanted[0] in (word, word.rpartition("/")[2]) and _follow(wanted[1:], words[place + 1 :])
-        for place, word in enumerate(words)
-    )
-
-
-def _follow(wanted: list[str], words: list[str]) -> bool:
-    """Return True if *words* begin with the wanted ones, apart from options and their values."""
-    after_option = False
-    for word in words:
-        if not wanted:
-            return True
-        if word == wanted[0]:
-            wanted, after_option = wanted[1:], False
-        elif word.startswith("-"):
-            after_option = True
-        elif after_option:
-            after_option = False
-        else:
-            return False
-    return not wanted
 
 
 def _spellings(argument: str, cwd: Path) -> Iterator[str]:
@@ -256,29 +173,56 @@ def _commands(patterns: Sequence[str], line: str, listed: str) -> str | None:
     if not commands:
         return "the command is empty"
     for command in commands:
-        if not any(_matches(pattern, command) for pattern in patterns):
-            line = truncate(" ".join(command), MAX_LABEL_CHARS)
+        if not _is_covered(patterns, command):
+            line = truncate(" ".join(word.text for word in command), MAX_LABEL_CHARS)
             return f"the command {line!r} is not one of the skill's allowed tools ({listed})"
     return None
 
 
+def _is_covered(patterns: Sequence[str], command: Sequence[Word]) -> bool:
+    """Return True if a rule matches the words of a command, and those of each command that it runs (``env rm``)."""
+    plain = [word.text for word in command]
+    marked = [SPLIT if word.expands or word.globbed else word.text for word in command]
+    matching = [pattern for pattern in patterns if _matches(pattern, plain)]
+    if not matching:
+        return False
+    reached = max(len(plain) if not _is_open(pattern) else len(pattern[:-2].split()) for pattern in matching)
+    inner = inner_commands(marked)
+    if inner.computed and not runs_programs_of_its_own(marked):
+        return False
+    for words in filter(None, inner.commands):
+        if words[-1] == SPLIT != marked[-1]:  # what ``xargs`` appends
+            words.pop()
+        is_reached = words == marked[-len(words) :] and len(marked) - len(words) < reached
+        if not is_reached and not _is_covered(patterns, [*map(_as_word, words)]):
+            return False
+    return True
+
+
+def _as_word(text: str) -> Word:
+    return Word(text, expands="" if is_literal(text) else text)
+
+
+def _is_open(pattern: str) -> bool:
+    return pattern.endswith((":*", " *"))
+
+
 def _matches(pattern: str, command: Sequence[str]) -> bool:
     """Match the words of a rule against a command: all of them, or with ``:*`` (or a final `` *``) the first ones."""
-    open_ended = pattern.endswith((":*", " *"))
-    wanted = (pattern[:-2] if open_ended else pattern).split()
-    if not wanted or command[0] in _KEYWORDS:
+    wanted = (pattern[:-2] if _is_open(pattern) else pattern).split()
+    if not wanted or command[0] in KEYWORDS:
         return False
-    return list(command[: len(wanted)]) == wanted if open_ended else list(command) == wanted
+    return list(command[: len(wanted)]) == wanted if _is_open(pattern) else list(command) == wanted
 
 
-def _simple_commands(line: str) -> list[list[str]]:
+def _simple_commands(line: str) -> list[list[Word]]:
     """Split a shell line into commands. Raises Unreadable also for words that change how the shell parses the line."""
-    commands = [[word.text for word in words] for words in read_command_line(line).commands]
+    commands = read_command_line(line).commands
     for command in commands:
-        if re.match(r"\w+\+?=", command[0]):
+        if is_assignment(command[0].text):
             raise Unreadable("an assignment before a command")
-        if command[0] in _KEYWORDS:
-            raise Unreadable(f"the shell word {command[0]}")
+        if command[0].text in KEYWORDS:
+            raise Unreadable(f"the shell word {command[0].text}")
     return commands
 
 
