@@ -77,10 +77,9 @@ _HARMLESS_KEYS = re.compile(
 )
 """Settings of git that run nothing."""
 
-_RUN_OPTIONS = re.compile(
-    r"-exec(?:dir)?|-ok(?:dir)?|--[\w-]*?(?:exec|command|cmd|program|action|shell|helper|-filter|upload-pack|receive-pack)[\w-]*"
-)
-_MAX_OPTION = 40
+_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_RUN_OPTIONS = re.compile(r"exec|command|cmd|program|action|shell|helper|-filter|upload-pack|receive-pack")
+"""Parts of the names of options that name a command."""
 
 
 def base_name(word: str) -> str:
@@ -281,12 +280,12 @@ def _add_run_options(program: str, rest: list[str], found: ShellLine) -> None:
     """Add what an option such as ``-exec`` or ``--to-command=`` names."""
     for place, word in enumerate(rest):
         option, equals, value = word.partition("=")
-        runs = (option == "-x" and program == "git") or _RUN_OPTIONS.fullmatch(option[:_MAX_OPTION])
-        if not runs:
+        is_long = option.startswith("--") and _RUN_OPTIONS.search(option)
+        if not (is_long or option in _FIND_RUNS or (option == "-x" and program == "git")):
             continue
         if equals:
             _add_line(value.removeprefix("exec="), found)
-        elif option.startswith(("-exec", "-ok")) or place + 1 == len(rest):
+        elif option in _FIND_RUNS or place + 1 == len(rest):
             ended = itertools.takewhile(lambda each: each not in (";", "+"), rest[place + 1 :])
             found.commands.append([each.replace("{}", ANY) for each in ended])
         else:
