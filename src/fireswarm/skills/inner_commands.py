@@ -47,7 +47,8 @@ _NAME_FIRST = frozenset(
 _RUNNERS = {"git": ("run", "foreach"), "uv": ("run",), "poetry": ("run",), "pipenv": ("run",)}
 """Programs with a subcommand that runs the words after it."""
 
-_HAS_LINE = re.compile(r"-\w*[cS]|--(?:session-)?command|--split-string")
+_LINE_OPTIONS = ("--command", "--init-command")
+_HAS_LINE = re.compile(r"-\w{0,20}[cS]|--(?:session-)?command|--split-string")
 _HAS_VALUE = re.compile(r"-\w[\d{]|--[\w-]+=")
 _NUMBER = re.compile(r"[\d.]+[smhd]?")
 _FLAGS_OF_XARGS = frozenset({"-0", "-r", "-t", "--null", "--no-run-if-empty"})
@@ -60,8 +61,8 @@ _READ_COMMANDS = frozenset(
 )
 """Programs and builtins that take commands from elsewhere, or change which program a word names."""
 
-_PYTHON_INLINE = re.compile(r"-[A-Za-z]*c")
-_OTHER_INLINE = re.compile(r"-[A-Za-z]*[eErp]|--(?:eval|print|run)")
+_PYTHON_INLINE = re.compile(r"-[A-Za-z]{0,20}c")
+_OTHER_INLINE = re.compile(r"-[A-Za-z]{0,20}[eErp]|--(?:eval|print|run)")
 _SED_RUNS = re.compile(r"(?:^|[;{}\n\d$/!,])[ \t]*e(?:\s|$|[;}])|[^\w\s][gpiImM\d]*e[gpiImMw\d]*(?:\s|$|[;}])")
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=")
@@ -174,7 +175,7 @@ def _add_shell(rest: list[str], found: ShellLine) -> None:
     for place, word in enumerate(rest):
         if not is_literal(word):
             found.computed = True
-        elif re.fullmatch(r"[-+][A-Za-z]*c[A-Za-z]*|--command(?:=.*)?|--init-command|-C", word, re.DOTALL):
+        elif (word[:1] in ("-", "+") and word[1:].isalpha() and "c" in word.lower()) or word.startswith(_LINE_OPTIONS):
             for line in rest[place + 1 :]:
                 _add_line(line, found)
             found.computed = found.computed or place + 1 == len(rest)
