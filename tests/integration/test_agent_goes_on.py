@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,9 @@ def test_other_answers_than_the_options_are_refused_with_them(root: Path) -> Non
 
 def test_approval_without_a_terminal_names_the_options_of_this_command(root: Path) -> None:
     waiting = agent(root, "run", TASK, *script(root, *WORKING[1:]))
-    assert "--resume-answer approval=always allows Bash(" in waiting.stdout
-    assert f"agent resume {run_folder(root).name} --resume-answer approval=yes" in waiting.stdout
+    assert re.search(r"--resume-answer approval\.[0-9a-f]{16}=always allows Bash\(", waiting.stdout)
+    command = rf"agent resume {run_folder(root).name} --resume-answer approval\.[0-9a-f]{{16}}=yes"
+    assert re.search(command, waiting.stdout)
     assert "--always" not in waiting.stdout
 
 
@@ -201,7 +203,7 @@ def test_replay_of_a_run_that_waits_says_so(root: Path) -> None:
 @pytest.mark.parametrize(("said", "made"), [("y", True), ("yes", True), ("a", True), ("no: not now", False)])
 def test_approval_is_answered_by_an_option(root: Path, said: str, made: bool) -> None:
     waiting = agent(root, "run", TASK, *script(root, *WORKING[1:]))
-    assert (waiting.code, "--resume-answer approval=yes" in waiting.stdout) == (3, True)
+    assert (waiting.code, "--resume-answer approval." in waiting.stdout) == (3, True)
     answered = agent(root, "resume", "latest", "--resume-answer", f"approval={said}")
     assert (answered.code, (root / "log").exists()) == (0, made), answered.stderr
 
@@ -213,6 +215,21 @@ def test_unclear_answer_to_an_approval_decides_nothing(root: Path, said: str) ->
     assert (refused.code, "write yes, always, or no and a reason" in refused.stderr) == (1, True), refused.stderr
     assert agent(root, "resume", "latest", "--resume-answer", "approval=yes").code == 0
     assert (root / "log").read_text() == "b\n"
+
+
+def test_approval_without_its_id_is_refused_if_the_file_changed_since_the_question(root: Path) -> None:
+    (root / "run.sh").write_text("echo first > log\n")
+    waiting = agent(root, "run", TASK, *script(root, calls(("run_command", {"command": "sh run.sh"})), "Done."))
+    assert (waiting.code, "with run.sh sha256:" in waiting.stdout) == (3, True)
+    (root / "run.sh").write_text("echo second > log\n")
+    refused = agent(root, "resume", "latest", "--resume-answer", "approval=yes")
+    assert (refused.code, (root / "log").exists()) == (3, False)
+    assert "changed since the question" in refused.stderr
+    earlier, now = (re.findall(r"approval\.[0-9a-f]{16}(?==yes)", shown.stdout)[0] for shown in (waiting, refused))
+    assert agent(root, "resume", "latest", "--resume-answer", f"{earlier}=yes").code == 3
+    assert not (root / "log").exists()
+    assert agent(root, "resume", "latest", "--resume-answer", f"{now}=yes").code == 0
+    assert (root / "log").read_text() == "second\n"
 
 
 def test_message_that_no_model_takes_does_not_stay_in_the_run(root: Path) -> None:

@@ -23,13 +23,14 @@ class Verdict(StrEnum):
 class Grant:
     """The permissions of one run.
 
-    ``cwd`` is its workspace. ``profile`` is permissive, demo_safe or read_only. ``allow``, ``ask`` and ``deny`` are the
-    operator's rules, ``default`` decides on a change that no rule allows, and ``stricter`` holds the rules of the role
-    card and the task. With ``yes``, every call that is not denied is allowed. ``confined`` is False if commands run
-    without confinement; ``runs_outside_scripts`` is True if skills may run scripts outside their folders. ``named`` is
-    the skill with which the run was started, ``skill`` the one in use; the allowed tools of both restrict every call.
-    Confined commands see ``cwd`` and ``readable``, reach the network if ``network`` is True and they may write, and get
-    the environment variables ``environment`` besides the usual ones.
+    ``cwd`` is its workspace, ``role`` the role that works in it, "" for the command ``agent``. ``profile`` is
+    permissive, demo_safe or read_only. ``allow``, ``ask`` and ``deny`` are the operator's rules, ``default``
+    decides on a change that no rule allows, and ``stricter`` holds the rules of the role card and the task. With
+    ``yes``, every call that is not denied is allowed. ``confined`` is False if commands run without confinement;
+    ``runs_outside_scripts`` is True if skills may run scripts outside their folders. ``named`` is the skill with
+    which the run was started, ``skill`` the one in use; the allowed tools of both restrict every call. Confined
+    commands see ``cwd`` and ``readable``, reach the network if ``network`` is True and they may write, and get the
+    environment variables ``environment`` besides the usual ones.
     """
 
     cwd: Path
@@ -47,6 +48,7 @@ class Grant:
     readable: tuple[Path, ...] = ()
     network: bool = False
     environment: tuple[str, ...] = ()
+    role: str = ""
 
     def using(self, skill: SkillTerms | None) -> Grant:
         """Return the grant while *skill* is in use."""

@@ -39,7 +39,7 @@ class Call:
     tool or skill. ``writes`` is False if the call only reads. ``outputs_only`` is True if it writes only to the output
     folder of the task. ``skill`` is the skill whose code would run. ``cwd`` is the folder of a command, if it is not
     the workspace. ``note`` is shown with a command, ``diff`` is the change of a file. ``asks`` is the tool's own reason
-    for an approval.
+    for an approval. An approval also names the ``role``, and the ``files`` that the call reads, each with its hash.
     """
 
     tool: str
@@ -54,6 +54,8 @@ class Call:
     note: str = ""
     diff: str = ""
     asks: str = ""
+    role: str = ""
+    files: tuple[str, ...] = ()
 
     @property
     def rule(self) -> str:

@@ -31,8 +31,9 @@ def grant_of(
     auto: Verdict = Verdict.ALLOW,
     constraints: Constraints = NO_CONSTRAINTS,
     yes: bool = False,
+    role: str = "",
 ) -> Grant:
-    """Return the grant of a run in *cwd*. *rules* are the rules of the role card and the task.
+    """Return the grant of a run of *role* in *cwd*. *rules* are the rules of the role card and the task.
 
     *auto* decides on a change that no rule allows, if ``permissions.default`` is ``auto``. *yes* approves every call
     that no rule denies.
@@ -55,6 +56,7 @@ def grant_of(
         readable=runtime.readable,
         network=runtime.network,
         environment=runtime.pass_environment,
+        role=role,
     )
 
 

@@ -8,9 +8,16 @@ import pytest
 from pydantic import ValidationError
 
 from fireswarm.capabilities.text_diff import text_diff
-from fireswarm.contracts.skills.permissions import MAX_RULE_CHARS, StricterPermissions, lasting_approvals
+from fireswarm.contracts.grant import Grant
+from fireswarm.contracts.skills.permissions import (
+    MAX_NAMED_FILES,
+    MAX_RULE_CHARS,
+    StricterPermissions,
+    lasting_approvals,
+)
 from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.mind.approvals import (
+    bind_call,
     decision_on,
     parse_word,
     place_of,
@@ -61,6 +68,48 @@ def test_always_holds_for_the_same_rule_in_later_steps_and_planned_tasks() -> No
     assert decision_on(command("git push evil"), place_of(command("git push evil"), "0/9.1"), answered) is None
     assert lasting_approvals(answered) == {place_of(action, "0/1.1"): {"approval": "always"}}
     assert lasting_approvals({place_of(action, "0/1.1"): {"approval": "yes"}}) == {}
+
+
+@pytest.mark.parametrize("other", [Grant(CWD / "other"), Grant(CWD, role="scout")])
+def test_always_holds_for_one_folder_and_one_role_and_says_so(other: Grant) -> None:
+    line = Call("Bash", "rm -rf *")
+    asked = bind_call(line, Grant(CWD, role="executor"))
+    answered = {place_of(asked, "0/1.1"): {"approval": "always"}}
+    assert decision_on(asked, place_of(asked, "0/2.1"), answered) is not None
+    elsewhere = bind_call(line, other)
+    assert decision_on(elsewhere, place_of(elsewhere, "0/2.1"), answered) is None
+    [decision, _] = questions_for(asked, "place", "because", str)
+    assert decision.approval is not None
+    assert (decision.approval.folder, decision.approval.role) == (str(CWD), "executor")
+
+
+def test_approval_names_the_files_and_ends_when_one_changes(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("echo 1")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link.csv").symlink_to("/etc/passwd")
+    grant = Grant(tmp_path)
+    for call in (
+        command_call("env A=1 sh ./run.sh data link.csv /bin/ls", tmp_path),
+        Call("mcp__x__send", "", "send", inputs={"files": ["run.sh", "data"]}),
+    ):
+        (tmp_path / "run.sh").write_text("echo 1")
+        before = bind_call(call, grant)
+        assert [file.split()[0] for file in before.files] == ["run.sh"]
+        answered = {place_of(before, "0/1.1"): {"approval": "yes"}}
+        assert decision_on(before, place_of(bind_call(call, grant), "0/1.1"), answered) is not None
+        (tmp_path / "run.sh").write_text("echo 2")
+        assert decision_on(call, place_of(bind_call(call, grant), "0/1.1"), answered) is None
+
+
+def test_many_files_are_named_and_all_of_them_count(tmp_path: Path) -> None:
+    names = [f"f{number}" for number in range(MAX_NAMED_FILES + 5)]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    call = command_call(f"cat {' '.join(names)}", tmp_path)
+    before = bind_call(call, Grant(tmp_path)).files
+    assert len(before) == MAX_NAMED_FILES + 1
+    (tmp_path / names[-1]).write_text("other")
+    assert bind_call(call, Grant(tmp_path)).files != before
 
 
 def test_a_person_is_shown_the_whole_action_or_cannot_approve_it() -> None:

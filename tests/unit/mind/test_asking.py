@@ -70,3 +70,42 @@ async def test_run_without_an_answer_waits_for_all_of_its_questions_in_turn(benc
     ran = await run(bench, reads("a", "b"), ask=person.ask, grant=grant(bench))
     assert ran.conclusion.status is ConclusionStatus.WAITING
     assert person.most == 1
+
+
+async def test_file_that_changes_while_a_person_decides_is_asked_about_again(bench: Bench) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    async def change_and_allow(question: Question) -> str:
+        assert question.approval is not None
+        asked.append(question.approval.files)
+        (bench.cwd / "a.txt").write_text("exchanged")
+        return YES
+
+    expert = reads("a")
+    await run(bench, expert, ask=change_and_allow, grant=grant(bench))
+    assert len(asked) == len(set(asked)) == 2
+    assert "exchanged" in expert.told[0], "the person saw the hash of this content"
+
+
+async def test_file_that_changes_all_the_time_is_not_used(bench: Bench) -> None:
+    asked: list[str] = []
+
+    async def change_and_allow(question: Question) -> str:
+        asked.append(question.description)
+        (bench.cwd / "a.txt").write_text(f"this is change {len(asked)}")
+        return YES
+
+    expert = reads("a")
+    await run(bench, expert, ask=change_and_allow, grant=grant(bench))
+    assert "not executed" in expert.told[0]
+
+
+async def test_always_is_asked_again_in_another_folder(bench: Bench) -> None:
+    (bench.cwd / "sub").mkdir()
+    person = Person(YES, ALWAYS, YES)
+    remove = ("run_command", {"command": "touch made"})
+    expert = Expert(calls(remove), calls(remove), calls(("run_command", {"command": "cd sub"})), calls(remove), "Done.")
+    rules = Grant(bench.cwd, ask=("Bash(touch:*)",), default=Verdict.ALLOW)
+    await run(bench, expert, ask=person.ask, grant=rules)
+    assert len(person.asked) == 3
+    assert (bench.cwd / "sub" / "made").exists()

@@ -37,10 +37,10 @@ class GivenAnswers:
         if bad := next((answer for answer in options if "=" not in answer), ""):
             raise InvalidInput(f"{OPTION} {bad!r}: write name=value")
         given = dict(pairs(options, OPTION)) if options else {}
-        if APPROVAL in given:
-            if not (decision := decision_of(str(given[APPROVAL]))):
-                raise InvalidInput(f"{OPTION} {APPROVAL}={given[APPROVAL]}: write yes, always, or no and a reason")
-            given[APPROVAL] = decision
+        for name in [name for name in given if name.partition(".")[0] == APPROVAL]:
+            if not (decision := decision_of(str(given[name]))):
+                raise InvalidInput(f"{OPTION} {name}={given[name]}: write yes, always, or no and a reason")
+            given[name] = decision
         return cls(given, Steering(message, stopped=not given))
 
     def watching(self, watching: Watching) -> Watching:
@@ -51,8 +51,8 @@ class GivenAnswers:
         person = watching.ask
 
         async def ask(question: Question) -> str | None:
-            if question.name in self.answers:
-                value = self.answers.pop(question.name)
+            if (name := self._name_of(question)) in self.answers:
+                value = self.answers.pop(name)
                 said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
                 if (answer := said if question.approval else choice_of(question, said)) is not None:
                     return answer
@@ -64,6 +64,16 @@ class GivenAnswers:
 
         asks = ask if self.answers else person
         return replace(watching, ask=asks, next_message=next_message, steering=self.message)
+
+    def _name_of(self, question: Question) -> str:
+        """Return the name of the answer to a question. An approval without an id is left out if the action changed."""
+        named = name_of(question)
+        if named in self.answers or question.approval is None:
+            return named
+        if question.approval.changed and question.name in self.answers:
+            self.answers.pop(question.name)
+            self.refused.append(f"the action or its files changed since the question: answer it with {named}=...")
+        return question.name
 
     def fault(self, conclusion: Conclusion) -> str:
         """Return the error in the answers, or ""."""
@@ -77,17 +87,23 @@ class GivenAnswers:
         return f"no open question is named {', '.join(self.answers)}; open questions: {names}"
 
 
+def name_of(question: Question) -> str:
+    """Return the name by which an option answers a question. That of an approval has the hash of what was shown."""
+    return f"{question.name}.{question.step.rpartition('/')[2]}" if question.approval is not None else question.name
+
+
 def say_waiting(conclusion: Conclusion, run_id: str, console: CleanConsole) -> None:
     """Print the questions of a run without a person at a terminal, and the command that answers them."""
     from fireswarm.cli.watch.approval_view import draw_approval
 
     approvals = [question for question in conclusion.questions if question.approval is not None]
     for question in approvals:
-        draw_approval(question, console, always=f"{OPTION} {APPROVAL}=always")
+        draw_approval(question, console, always=f"{OPTION} {name_of(question)}=always")
     command = command_line("agent", "resume", run_id)
     if approvals:
+        option = f"{OPTION} {name_of(approvals[0])}=yes"
         hint = (
-            f"Continue in a terminal to be asked (`{command}`), answer with `{command} {OPTION} {APPROVAL}=yes` "
+            f"Continue in a terminal to be asked (`{command}`), answer with `{command} {option}` "
             f"(always, or no and a reason), add the rule to permissions.allow in agent.yaml, or allow all: --yes"
         )
         console.prose(hint)

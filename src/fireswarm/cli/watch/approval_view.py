@@ -28,13 +28,19 @@ def draw_approval(asked: Question, console: Console = standard_output, always: s
     console.print(title, soft_wrap=True)
     for line in approval.shown.splitlines() or [""]:
         console.print(Text(f"    {line}", style="bold"), soft_wrap=True)
+    for file in approval.files:
+        console.print(Text(f"    with {file}", style="dim"), soft_wrap=True)
+    if approval.changed:
+        console.print("  it or its files changed since you were asked first", style="yellow")
     draw_diff(approval.diff, console)
     if approval.whole_diff and always == SWARM:
         console.print("  `swarm approve` without --question shows the whole change before it asks", style="dim")
     if approval.tool == PLAN_TOOL and always == SWARM:
         console.print("  `swarm plan ID --edit` changes the plan before it runs", style="dim")
     if approval.rule:
-        console.print(Text(f"  {always} allows {approval.rule}", style="dim"), soft_wrap=True)
+        scope = f" in {approval.folder}" if approval.folder else ""
+        scope += f" for the role {approval.role}" if approval.role else ""
+        console.print(Text(f"  {always} allows {approval.rule}{scope}", style="dim"), soft_wrap=True)
 
 
 def draw_diff(diff: str, console: Console = standard_output, indent: str = "    ", most: int | None = None) -> None:

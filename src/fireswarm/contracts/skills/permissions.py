@@ -19,6 +19,9 @@ MAX_RULE_CHARS = 8_000
 
 MAX_DIFF_CHARS = 40_000
 
+MAX_NAMED_FILES = 20
+"""Files of an action that a request for approval names one by one; further ones have one hash together."""
+
 APPROVE = "approve"
 """Name of the steps in which a person decides, and prefix of the names under which the answers are stored."""
 
@@ -28,7 +31,8 @@ PLAN_TOOL = "Plan"
 """Names of the two questions of an approval: the decision, and an optional reason for the model."""
 
 YES, ALWAYS, NO = "yes", "always", "no"
-"""The decisions. ``always`` also allows the same action later in this task and in the tasks that it plans."""
+"""The decisions. ``always`` also allows the same action of the same role in the same folder: later in this task, and in
+the tasks that it plans."""
 
 
 def _check_rule(rule: str) -> str:
@@ -71,9 +75,11 @@ def lasting_approvals(answered: Mapping[str, Mapping[str, Any]]) -> dict[str, di
 class Approval(Contract):
     """An action that waits for a person's approval.
 
-    ``shown`` is exactly what would run: the command line, or the input of the tool or skill as JSON. ``diff`` is the
-    change of a file as a unified diff; ``whole_diff`` is the path or URI of all of it if ``diff`` is cut. ``rule`` is
-    the rule that ``always`` would allow; ``because`` is the reason for asking.
+    ``shown`` is exactly what would run: the command line, or the input of the tool or skill as JSON. ``diff`` is
+    the change of a file as a unified diff; ``whole_diff`` is the path or URI of all of it if ``diff`` is cut.
+    ``rule`` is the rule that ``always`` would allow, in ``folder`` and for ``role`` only; ``because`` is the reason
+    for asking. ``files`` are the files of the workspace that the action names, each with its hash. ``changed`` is
+    True if the action or one of these files was another one when the question was asked first.
     """
 
     tool: str = Field(max_length=200)
@@ -82,3 +88,7 @@ class Approval(Contract):
     whole_diff: str = Field(default="", max_length=1_000)
     rule: str = Field(default="", max_length=MAX_RULE_CHARS + 200)
     because: str = Field(default="", max_length=MAX_RULE_CHARS + 200)
+    folder: str = Field(default="", max_length=MAX_RULE_CHARS)
+    role: str = Field(default="", max_length=200)
+    files: tuple[str, ...] = Field(default=(), max_length=MAX_NAMED_FILES + 1)
+    changed: bool = False

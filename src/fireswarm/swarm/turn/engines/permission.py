@@ -10,6 +10,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.mind import approvals, gate
 from fireswarm.runs.assemble import grant_of
 from fireswarm.skills.packs.catalog import Skill
+from fireswarm.swarm.turn.given.workspace import named_workspace
 from fireswarm.swarm.turn.state import Turn
 
 STEP = "skill"
@@ -22,7 +23,8 @@ def grant_for(turn: Turn, cwd: Path) -> Grant:
     A change that matches no rule is allowed, since no person is at a terminal.
     """
     limits = turn.task.constraints
-    return grant_of(turn.swarm.settings, cwd, turn.card.permissions, limits.permissions, constraints=limits)
+    rules = (turn.card.permissions, limits.permissions)
+    return grant_of(turn.swarm.settings, cwd, *rules, constraints=limits, role=turn.task.assigned_to)
 
 
 def waiting_for_approval(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult | None:
@@ -30,14 +32,16 @@ def waiting_for_approval(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
 
     Raises InvalidInput if it may not run.
     """
+    grant = grant_for(turn, named_workspace(turn) or turn.swarm.settings.path(Path()))
     call = gate.skill_call(skill, request.context)
-    match gate.decide(call, grant_for(turn, request.workdir)):
+    match gate.decide(call, grant):
         case gate.Allow():
             return None
         case gate.Deny(reason):
             raise InvalidInput(f"skill {skill.name!r} was not run: {reason}")
         case gate.Ask(because):
             pass
+    call = approvals.bind_call(call, grant)
     if reason := approvals.reason_too_long(call, str):
         raise InvalidInput(f"skill {skill.name!r}: {reason}")
     place = approvals.place_of(call, STEP)
