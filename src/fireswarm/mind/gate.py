@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from fireswarm.contracts.ports import SkillTerms
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.skills.allowed_tools import allowing_rule, denial_reason, naming_rule
-from fireswarm.skills.command_line import Unreadable, read_command_line
+from fireswarm.skills.command_line import Unreadable, Word, read_command_line
 
 BASH, SKILL = "Bash", "Skill"
 """Names of commands and skills in rules."""
@@ -232,27 +232,47 @@ def _reason_by_skill(call: Call, skill: SkillTerms) -> str:
 
 
 def _runs_own_scripts(call: Call, grant: Grant) -> bool:
-    """Return True if a command consists only of scripts of the skill in use with literal arguments."""
-    skill, command, cwd = grant.skill, call.argument, call.cwd or grant.cwd
-    if skill is None or _HIDDEN.search(command):
-        return False
+    """Return True if a command consists of scripts of the skill in use. What then runs is a copy of these scripts."""
+    return grant.skill is not None and bool(own_scripts(replace(call, cwd=call.cwd or grant.cwd), grant.skill))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedScript:
+    """A script in a command: its word as it is written, where that begins and ends, and the file that it names."""
+
+    text: str
+    start: int
+    end: int
+    place: Path
+
+
+def own_scripts(call: Call, skill: SkillTerms) -> list[NamedScript]:
+    """Return the scripts of *skill* that a command runs, or [] if it runs anything else or computes a word."""
+    if _HIDDEN.search(call.argument):
+        return []
     try:
-        commands = read_command_line(command).commands
+        read = read_command_line(call.argument)
     except Unreadable:
-        return False
-    words = [word for line in commands for word in line]
-    if not words or any(word.expands or word.globbed for word in words):
-        return False
-    return all(_is_own_script([word.text for word in line], skill, cwd) for line in commands)
+        return []
+    if any(word.expands or word.globbed for line in read.commands for word in line):
+        return []
+    found = [
+        _own_script(words, places, skill, call.cwd) for words, places in zip(read.commands, read.places, strict=True)
+    ]
+    scripts = [script for script in found if script is not None]
+    return scripts if len(scripts) == len(found) else []
 
 
-def _is_own_script(words: list[str], skill: SkillTerms, cwd: Path) -> bool:
-    """Return True for ``python scripts/x.py ...`` of *skill*, resolved as the shell in *cwd* would."""
-    if "=" in words[0]:
-        return False
-    by_name = words[0] in ("python", "python3", "bash", "sh") and len(words) > 1
-    named = words[1] if by_name else words[0]
-    if named.startswith("-") or (not by_name and "/" not in named):  # the shell searches PATH for a bare name
-        return False
-    place = (cwd / named).resolve()
-    return place.is_file() and place.is_relative_to((skill.folder / "scripts").resolve())
+def _own_script(
+    words: list[Word], places: list[tuple[int, int]], skill: SkillTerms, cwd: Path | None
+) -> NamedScript | None:
+    """Return the script of ``python scripts/x.py ...``, resolved as the shell in *cwd* would, if it is of *skill*."""
+    by_name = words[0].text in ("python", "python3", "bash", "sh") and len(words) > 1
+    word, (start, end) = (words[1], places[1]) if by_name else (words[0], places[0])
+    if "=" in words[0].text or word.text.startswith("-"):
+        return None
+    if not by_name and "/" not in word.text:  # the shell searches PATH for a bare name
+        return None
+    place = ((cwd or Path()) / word.text).resolve()
+    is_own = place.is_file() and place.is_relative_to((skill.folder / "scripts").resolve())
+    return NamedScript(word.text, start, end, place) if is_own else None

@@ -123,6 +123,7 @@ class Run:
             conclusion = await self._run_to_end()
         finally:
             await self.state.background.end_all()
+            self.state.pinned.remove()
         events.record_end(self.recorder, conclusion)
         return conclusion
 

@@ -23,6 +23,7 @@ from fireswarm.mind.calls.outputs import Outputs
 from fireswarm.mind.calls.results import RETRIED, SKIPPED, CallResult, Record, Step, refusal
 from fireswarm.mind.calls.steering import SteeredSteps
 from fireswarm.mind.commands.background import BackgroundCommands
+from fireswarm.mind.commands.pinned import PinnedScripts
 from fireswarm.mind.commands.place import CommandPlace
 from fireswarm.mind.mind import Mind, RunFailed
 from fireswarm.mind.progress import Progress
@@ -52,6 +53,7 @@ class ToolRun:
     approvals: Approvals
     steered: SteeredSteps
     outputs: Outputs
+    pinned: PinnedScripts = field(default_factory=PinnedScripts)
     kept: KeptWords = field(default_factory=KeptWords)
     progress: Progress = field(default_factory=Progress)
     tools: Mapping[str, RunTool] = field(default_factory=dict[str, "RunTool"])

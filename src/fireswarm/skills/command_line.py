@@ -35,16 +35,18 @@ class Word(NamedTuple):
 
 
 class CommandLine(NamedTuple):
-    """The simple commands of a line, none of them empty, and the separators between them."""
+    """The simple commands of a line, none of them empty, the separators, and where each word begins and ends."""
 
     commands: list[list[Word]]
     separators: list[str]
+    places: list[list[tuple[int, int]]]
 
 
 def read_command_line(line: str) -> CommandLine:
     """Parse *line*. Raises Unreadable if it contains more than simple commands."""
     commands: list[list[Word]] = [[]]
     separators: list[str] = []
+    places: list[list[tuple[int, int]]] = [[]]
     place = 0
     while place < len(line):
         if line[place] in " \t":
@@ -53,12 +55,15 @@ def read_command_line(line: str) -> CommandLine:
             place = harmless.end()
         elif separator := _SEPARATOR.match(line, place):
             commands.append([])
+            places.append([])
             separators.append(separator[0])
             place = separator.end()
         else:
-            word, place = _word(line, place)
+            start = place
+            word, place = _word(line, start)
             commands[-1].append(word)
-    return CommandLine([words for words in commands if words], separators)
+            places[-1].append((start, place))
+    return CommandLine([words for words in commands if words], separators, [each for each in places if each])
 
 
 def _word(line: str, place: int) -> tuple[Word, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from functools import partial
 
+import anyio.to_thread
+
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.skills.given_files import INPUT_FOLDER
 from fireswarm.errors import InvalidInput, SandboxRefused
@@ -52,15 +54,17 @@ async def run_once(run: ToolRun, step: Step, *, idempotent: bool = False) -> Cal
     place, skill = run.place, run.mind.catalog.skills.get(run.skill)
     call = command_call(command, place.cwd, IN_BACKGROUND if in_background else "")
     writes = may_change(call, run.grant)
-    line = place.line_of(command, skill)
     wanted, retry = step.input.get("timeout_seconds"), int(step.name != step.question)
 
     async def work() -> Record:
         if run.assignment.inputs is not None:
             with contextlib.suppress(InvalidInput):  # the command finds the others
                 await run.assignment.inputs.fetch(INPUT_FOLDER)
-        view = place.view(skill, writes=writes)
         try:
+            shown, used = command, skill
+            if writes and not run.grant.writes and skill is not None:  # it was judged as scripts of the skill
+                shown, used = await anyio.to_thread.run_sync(run.pinned.pin, call, skill)
+            line, view = place.line_of(shown, used), place.view(used, writes=writes)
             if not in_background:
                 return (await _run_to_end(run, step, line, place.seconds(wanted), view)).record()
             seconds = place.seconds(wanted, usual=MAX_TIMES)
