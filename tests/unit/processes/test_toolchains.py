@@ -11,7 +11,7 @@ import pytest
 
 from fireswarm.errors import SandboxRefused
 from fireswarm.mind.commands.hints import describe_limit
-from fireswarm.processes.confinement.view import View
+from fireswarm.processes.confinement.view import GIT_FILE, View
 from fireswarm.processes.git import git_identity
 from fireswarm.processes.shell import Shell
 from tests.support.confinement import use_rung
@@ -77,10 +77,11 @@ async def test_tests_run_in_the_environment_of_the_project(project: Path) -> Non
 async def test_commit_has_the_name_and_address_of_the_user_and_nothing_else_of_the_settings(project: Path) -> None:
     await anyio.run_process(["git", "init", "-q", "."], cwd=project)
     (project / "a").write_text("a")
+    view = View(project, writable=True, files={GIT_FILE: git_identity()})
     line = "git add a && git commit -qm x && git log -1 --format='%an <%ae>' && git config core.pager"
-    assert (await run(line, View(project, writable=True)))[1].strip() == 'Ada "A" L <ada@example.org>'
+    assert (await run(line, view))[1].strip() == 'Ada "A" L <ada@example.org>'
     await anyio.run_process(["git", "config", "user.name", "Own"], cwd=project)
-    told = await run("git commit -q --allow-empty -m y && git log -1 --format=%an", View(project, writable=True))
+    told = await run("git commit -q --allow-empty -m y && git log -1 --format=%an", view)
     assert told == (0, "Own\n"), "the repository's own name wins"
 
 

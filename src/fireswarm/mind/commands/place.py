@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.mind.assignment import Assignment
-from fireswarm.processes.confinement.view import View
+from fireswarm.processes.confinement.view import GIT_FILE, View
+from fireswarm.processes.git import git_identity
 from fireswarm.settings.agent import RuntimeSettings
 from fireswarm.skills.packs.catalog import Skill
 
@@ -88,5 +89,6 @@ class CommandPlace:
             outputs=self.assignment.outputs,
             inputs=given.folder if given is not None and given.folder.is_dir() else None,
             passes=grant.environment,
+            files={GIT_FILE: git_identity()} if writes else {},
             protects=self.assignment.cwd != self.assignment.outputs,
         )

@@ -50,11 +50,10 @@ from fireswarm.processes.confinement.protected import (
     kept_mounts,
 )
 from fireswarm.processes.descendants import MARK
-from fireswarm.processes.git import git_identity
 
 HOME = "/home/agent"
 GIT_FILE = "/etc/gitconfig-of-this-user"
-"""Settings of git with the name and the address of the user."""
+"""Path for settings of git with the name and the address of the user, see `git.git_identity`."""
 
 SANDBOX = Path("/sandbox")
 """Path of the workspace in a strict view."""
@@ -155,7 +154,7 @@ class View:
                 mounts=_mounts(self, environment.get("PATH", "")),
                 held=[place for place in (self.workspace, self.outputs, self.inputs) if place is not None],
                 folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
-                files=self.files if self.strict else {**_user_database(owner), **_contents(self)},
+                files=self.files if self.strict else {**_user_database(owner), **self.files},
                 network=self.network and not self.strict,
                 start_as=start_as(owner, self.place),
                 strict=self.strict,
@@ -195,7 +194,7 @@ def environment_for(view: View, given: Mapping[str, str]) -> dict[str, str]:
         return dict(given)
     named = named_environment(given, view.passes if view.writable else ())
     named |= toolchain_variables(named)
-    if view.writable:
+    if GIT_FILE in view.files:
         named["GIT_CONFIG_SYSTEM"] = GIT_FILE
     return named | {"HOME": HOME, "USER": "agent", "LOGNAME": "agent", "TMPDIR": "/tmp"}
 
@@ -224,11 +223,6 @@ def _is_reachable(folder: Path, owner: tuple[int, int]) -> bool:
         if not known.st_mode & passes:
             return False
     return True
-
-
-def _contents(view: View) -> Mapping[str, bytes]:
-    """Return the files that are added to the view."""
-    return view.files if view.strict or not view.writable else {GIT_FILE: git_identity(), **view.files}
 
 
 def _user_database(owner: tuple[int, int] | None) -> dict[str, bytes]:
@@ -325,6 +319,6 @@ def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRule
         network=view.network and not view.strict,
         strict=view.strict,
         owner=owner,
-        files=_contents(view),
+        files=view.files,
         places={str(SANDBOX): workspace} if view.strict else {},
     )
