@@ -165,8 +165,9 @@ def test_runs_are_listed_with_their_status(root: Path) -> None:
     assert "no runs of this folder" in agent(root, "runs").stdout
     waiting_run(root)
     assert agent(root, "run", "another task", *script(root, "Hello.")).code == 0
-    newest, oldest = json.loads(agent(root, "runs", "--json").stdout)
+    newest, oldest = sorted(json.loads(agent(root, "runs", "--json").stdout), key=lambda run: run["task"] == TASK)
     assert (newest["status"], newest["task"], oldest["status"]) == ("finished", "another task", "input_required")
     (Path(oldest["folder"]) / "events.jsonl").write_bytes(b"{}\nx\n")
-    assert [run["status"] for run in json.loads(agent(root, "runs", "--json").stdout)] == ["finished", "damaged"]
+    listed = {run["run_id"]: run["status"] for run in json.loads(agent(root, "runs", "--json").stdout)}
+    assert listed == {newest["run_id"]: "finished", oldest["run_id"]: "damaged"}
     assert len(json.loads(agent(root, "runs", "--limit", "1", "--json").stdout)) == 1
