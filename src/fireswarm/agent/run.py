@@ -54,6 +54,7 @@ from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.run_folders import SPEND_FILE, kept_runs, make_kept_folder
 from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.skills.running.denied_reads import DeniedReads
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,8 @@ async def carry_out(
                 place = RunPlace(root, grant, outputs, tools, await _folder_at_the_start(log))
                 assignment = agent_assignment(given, mind, place, watching)
                 conclusion = await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds)
-                return await anyio.to_thread.run_sync(with_outputs, conclusion, outputs, mind.redact), log
+                denied = DeniedReads.of(grant)
+                return await anyio.to_thread.run_sync(with_outputs, conclusion, outputs, mind.redact, denied), log
         finally:
             if model is None:
                 await close_model(mind)

@@ -22,6 +22,7 @@ from fireswarm.mind import Mind, gate
 from fireswarm.redaction import Redactor
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.skills.packs.catalog import Catalog, Skill
+from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.execute import CodeRules
 
 ROLE = "agent"
@@ -64,8 +65,9 @@ class AgentSkills:
             workdir=artifacts.resolve(),
             now=ServerClock().now(),
         )
-        rules = CodeRules(runtime.confinement, runtime.pass_environment, runtime.readable, artifacts)
-        publish = partial(_publish, mind.redact)
+        denied = DeniedReads.of(grant)
+        rules = CodeRules(runtime.confinement, runtime.pass_environment, runtime.readable, artifacts, denied)
+        publish = partial(_publish, mind.redact, denied)
         runner = SkillRunner(request, rules, INSTEAD, publish, grant.cwd, timeout_seconds=runtime.timeout_seconds)
         return cls(runner, grant, mind.catalog)
 
@@ -103,12 +105,14 @@ class AgentSkills:
         )
 
 
-async def _publish(redact: Redactor, result: SkillResult, workdir: Path) -> tuple[SkillResult, tuple[Artifact, ...]]:
+async def _publish(
+    redact: Redactor, denied: DeniedReads, result: SkillResult, workdir: Path
+) -> tuple[SkillResult, tuple[Artifact, ...]]:
     """Remove secrets from the files of a skill, and return its result with all of its files as artifacts."""
     await anyio.to_thread.run_sync(clean_files, workdir, redact)
     named = [_place_in_workdir(item, workdir) for item in result.artifacts]
     known = {item.uri for item in named}
-    others, note = await anyio.to_thread.run_sync(output_artifacts, workdir / OUTPUT_FOLDER, redact)
+    others, note = await anyio.to_thread.run_sync(output_artifacts, workdir / OUTPUT_FOLDER, redact, denied)
     insights = (*result.insights, note) if note else result.insights
     artifacts = (*named, *(item for item in others if item.uri not in known))
     return result.model_copy(update={"artifacts": artifacts, "insights": insights}), artifacts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
@@ -16,6 +17,7 @@ from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.mind import gate
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
+from fireswarm.skills.running.denied_reads import DeniedReads
 
 Publish = Callable[[str, Path], Awaitable[str]]
 """Stores a file of the output folder by its name, and returns its URI."""
@@ -84,7 +86,9 @@ def file_tools(
     writer = ArtifactWriter(grant.cwd, outputs, redact.text, refusal=refusal, inputs=inputs)
     if publish is not None:
         writer = replace(writer, publish=publish)
-    files = workspace_tools(grant.cwd, outputs, writable=grant.writes, inputs=inputs, redact=redact)
+    denied, place = DeniedReads.of(grant), grant.cwd.resolve()
+    hides = partial(denied.hides, workspace=place) if denied.patterns else None
+    files = workspace_tools(grant.cwd, outputs, writable=grant.writes, inputs=inputs, redact=redact, hides=hides)
     return files | artifact_tools(writer)
 
 

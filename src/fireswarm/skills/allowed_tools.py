@@ -105,6 +105,17 @@ def naming_rule(
     return doubtful, False
 
 
+def path_patterns(rules: Iterable[str], tool: str, aliases: Sequence[str] = ()) -> list[str]:
+    """Return the patterns for paths in the rules for a tool."""
+    named = [pattern for name, pattern in map(_parts, rules) if _names(name, tool, aliases)]
+    return [pattern for pattern in named if pattern is not None and pattern not in _EVERYTHING]
+
+
+def fits_path(pattern: str, path: str) -> bool:
+    """Return True if a path as it is spelled fits the pattern of a rule."""
+    return _fits(pattern, path)
+
+
 def _spellings(argument: str, cwd: Path) -> Iterator[str]:
     """Yield an argument as given, and its path: absolute, and relative to *cwd*; links are followed."""
     yield argument

@@ -105,8 +105,10 @@ class WebFetch:
                 raise ToolFailed(f"server did not respond within {seconds:g} {unit}") from error
             if response.next_request is None:
                 return response
-            request = response.next_request
+            before, request = request, response.next_request
             await response.aclose()
+            if request.url.host != before.url.host:  # rules name hosts, and the gate has judged this one only
+                raise ToolFailed(f"{before.url} redirects to another host: fetch {request.url} if you need it")
         raise ToolFailed(f"more than {self.config.max_redirects} redirects; the last one to {request.url}")
 
     async def _page_result(self, url: str, response: httpx2.Response, form: str) -> dict[str, Any]:

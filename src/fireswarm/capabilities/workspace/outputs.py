@@ -19,6 +19,7 @@ from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.errors import InvalidInput
 from fireswarm.settings.run_folders import make_state_folder
+from fireswarm.skills.running.denied_reads import DeniedReads
 
 MAX_FILES = 100
 MAX_TOTAL_BYTES = 200_000_000
@@ -39,6 +40,9 @@ CONTAINER_USER = 65_534
 _UNSAFE = re.compile(r"""[\\:*?"<>|]""")
 _UNWANTED = frozenset({"node_modules", "__pycache__", "venv"})
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+NOTHING_DENIED = DeniedReads()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +109,14 @@ def media_type_of(name: str) -> str:
     return mimetypes.guess_type(name)[0] or ("text/markdown" if name.endswith(".md") else "application/octet-stream")
 
 
-def collect_outputs(folder: Path, clean: Callable[[str], str], into: Path | None = None) -> Collected:
+def collect_outputs(
+    folder: Path, clean: Callable[[str], str], into: Path | None = None, denied: DeniedReads = NOTHING_DENIED
+) -> Collected:
     """Return the files of an output folder, with secrets removed from those that are text. Blocks.
 
     With *into*, an existing folder that nothing else writes to, they are copied there first; without it, they are
-    cleaned where they are. Hidden files, links, devices, pipes, and files with a second name are left out.
+    cleaned where they are. Hidden files, links, devices, pipes, and files with a second name are left out, and those
+    that *denied* names in a workspace.
     """
     found, total, names = Collected(), 0, set[str]()
     for number, (relative, folder_number, entry) in enumerate(_entries(folder, found)):
@@ -119,6 +126,8 @@ def collect_outputs(folder: Path, clean: Callable[[str], str], into: Path | None
         try:
             if len(found.files) >= MAX_FILES:
                 raise InvalidInput(f"more than {MAX_FILES} files")
+            if denied.hides(folder / relative, folder):
+                raise InvalidInput("the permissions deny reading such a file")
             data = _read(entry, folder_number, MAX_TOTAL_BYTES - total)
             cleaned = _clean(data, clean)
             target = folder / relative

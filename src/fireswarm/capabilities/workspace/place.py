@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,15 +26,21 @@ MAX_PATH_CHARS = 4_096
 """Linux takes no longer paths."""
 
 
+Hides = Callable[[Path], bool]
+"""Returns True for a path of a workspace that may not be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """A folder. Paths are relative to it, or absolute within it; links lead to places within it only.
 
     With ``protects``, what `names` lists is not written: it belongs to the people who work in the folder.
+    What it ``hides`` is neither read nor written.
     """
 
     root: Path
     protects: bool = False
+    hides: Hides | None = None
 
     def locate(self, named: str, *, new: bool = False, writes: bool = False) -> Path:
         """Return the path that *named* leads to, links resolved. Raises InvalidInput outside, or if it does not exist.
@@ -57,6 +63,7 @@ class Workspace:
             raise InvalidInput(f"{named} is outside the workspace {self.root}")
         if OWN_FOLDER in path.relative_to(self.root).parts or self._is_state(path):
             raise InvalidInput(f"{named} belongs to fireswarm: its files are not a part of the workspace")
+        self._check_hidden(path)
         if writes:
             self._check_write(named, path.relative_to(self.root).parts)
         if not exists and not new:
@@ -69,6 +76,10 @@ class Workspace:
         """Return True for the agent's state in a workspace that holds it, such as a home folder."""
         state = state_home().resolve()
         return state.is_relative_to(self.root) and path.is_relative_to(state)
+
+    def _check_hidden(self, path: Path) -> None:
+        if self.hides is not None and self.hides(path):
+            raise InvalidInput(f"{self.name_of(path)} may not be read: the permissions deny it")
 
     def _check_write(self, named: str, parts: tuple[str, ...]) -> None:
         """Raise InvalidInput for a file of git, and for one that only a person changes."""
@@ -83,6 +94,7 @@ class Workspace:
 
     def read(self, path: Path, limit: int) -> bytes:
         """Return at most *limit* bytes of the regular file at a located path. Raises InvalidInput."""
+        self._check_hidden(path)
         with self._folder(path.parent) as folder:
             try:
                 number = os.open(path.name, _FILE, dir_fd=folder)
@@ -157,7 +169,7 @@ class Workspace:
 
 
 def place_of(
-    named: str, workspace: Path, outputs: Path | None, inputs: GivenFiles | None = None
+    named: str, workspace: Path, outputs: Path | None, inputs: GivenFiles | None = None, hides: Hides | None = None
 ) -> tuple[Workspace, str]:
     """Return the folder that a path belongs to, and the path: that for outputs if it begins with its path or variable.
 
@@ -169,9 +181,11 @@ def place_of(
     if inputs is not None and (name := inputs.name_of(text)) is not None:
         return Workspace(inputs.root), name
     if outputs is None:
-        return Workspace(workspace, protects=True), text
+        return Workspace(workspace, protects=True, hides=hides), text
     for variable in (f"${OUTPUT_VARIABLE}", f"${{{OUTPUT_VARIABLE}}}"):
         if text == variable or text.startswith(f"{variable}/"):
             return Workspace(outputs), f"{outputs}{text[len(variable) :]}"
     inside = text == str(outputs) or text.startswith(f"{outputs}/")
-    return (Workspace(outputs), text) if inside else (Workspace(workspace, protects=workspace != outputs), text)
+    if inside:
+        return Workspace(outputs), text
+    return Workspace(workspace, protects=workspace != outputs, hides=hides), text

@@ -15,7 +15,7 @@ from pydantic import Field
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.workspace.images import check_media, kind_of_media
 from fireswarm.capabilities.workspace.matching_lines import check_search, find_matching_lines
-from fireswarm.capabilities.workspace.place import Workspace, place_of
+from fireswarm.capabilities.workspace.place import Hides, Workspace, place_of
 from fireswarm.capabilities.workspace.ripgrep import find_candidates
 from fireswarm.capabilities.workspace.shown_text import count_hidden, line_end_of, lines_of
 from fireswarm.capabilities.workspace.walk import SKIPPED_GLOBS, walk_files
@@ -55,7 +55,11 @@ Context = Annotated[int, Field(ge=0, le=20, description="lines to show before an
 
 
 def reading_tools(
-    root: Path, outputs: Path | None = None, inputs: GivenFiles | None = None, redact: Redactor | None = None
+    root: Path,
+    outputs: Path | None = None,
+    inputs: GivenFiles | None = None,
+    redact: Redactor | None = None,
+    hides: Hides | None = None,
 ) -> dict[str, Tool]:
     """Return the tools for one folder, for that of outputs by its whole path, and for input files.
 
@@ -69,7 +73,7 @@ def reading_tools(
 
     def list_files(path: Folder = ".", glob: Glob = "**", ignored: Ignored = False) -> str:
         """Lists files with their sizes in bytes. It leaves out .git, node_modules and what .gitignore names."""
-        return _list(*place_of(path, root, outputs, inputs), glob, Unlisted(ignored=ignored))
+        return _list(*place_of(path, root, outputs, inputs, hides), glob, Unlisted(ignored=ignored))
 
     def read_file(
         path: FilePath,
@@ -78,7 +82,7 @@ def reading_tools(
         column: Annotated[int, Field(ge=1, description="first character of each line, to read on in a long one")] = 1,
     ) -> str | ToolAnswer:
         """Reads a text file with line numbers, or shows an image or a PDF. A long file comes in pages."""
-        return _read(*place_of(path, root, outputs, inputs), mask, offset, limit, column)
+        return _read(*place_of(path, root, outputs, inputs, hides), mask, offset, limit, column)
 
     def search_files(
         pattern: Annotated[str, Field(min_length=1, description="regular expression, without look-around")],
@@ -91,7 +95,8 @@ def reading_tools(
 
         It leaves out files that .gitignore names.
         """
-        return _search(*place_of(path, root, outputs, inputs), mask, pattern, glob, context, Unlisted(ignored=ignored))
+        unlisted = Unlisted(ignored=ignored)
+        return _search(*place_of(path, root, outputs, inputs, hides), mask, pattern, glob, context, unlisted)
 
     made = (tool(list_files), tool(read_file), tool(search_files))
     spec_names = ("Glob", "Read", "Grep")
@@ -259,6 +264,8 @@ def _matching(place: Workspace, start: Path, glob: str, left_out: Unlisted) -> I
         return
     check_search(glob=glob)
     for path in walk_files(start, place.root, None if left_out.ignored else left_out.entries.append):
+        if place.hides is not None and place.hides(path):
+            continue
         name = place.name_of(path)
         if any(match_glob(glob, each) for each in (name, path.name, str(path.relative_to(start)))):
             yield path, name

@@ -14,7 +14,7 @@ from pydantic import Field
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.text_diff import cut_diff, text_diff
 from fireswarm.capabilities.workspace.look_alikes import describe_look_alikes
-from fireswarm.capabilities.workspace.place import Workspace, place_of
+from fireswarm.capabilities.workspace.place import Hides, Workspace, place_of
 from fireswarm.capabilities.workspace.reading import MAX_FILE_BYTES, FilePath, reading_tools
 from fireswarm.capabilities.workspace.shown_text import count_hidden, find_passage, lines_of, replace_passage
 from fireswarm.contracts.base import count_noun
@@ -54,14 +54,16 @@ def workspace_tools(
     writable: bool = True,
     inputs: GivenFiles | None = None,
     redact: Redactor | None = None,
+    hides: Hides | None = None,
 ) -> dict[str, Tool]:
     """Return the tools that read and write the files of one folder, and of that for outputs, and read input files.
 
     If the task may change nothing but its outputs, it is not *writable*: files are written there only. *redact* finds
-    the secrets of files: a model reads placeholders, and what it writes gets the values of the same file again.
+    the secrets of files: a model reads placeholders, and what it writes gets the values of the same file again. What
+    the task *hides* is not read.
     """
-    writing = writing_tools(root, outputs, writable=writable, inputs=inputs, redact=redact)
-    return reading_tools(root, outputs, inputs, redact) | writing
+    writing = writing_tools(root, outputs, writable=writable, inputs=inputs, redact=redact, hides=hides)
+    return reading_tools(root, outputs, inputs, redact, hides) | writing
 
 
 def writing_tools(
@@ -71,11 +73,12 @@ def writing_tools(
     writable: bool = True,
     inputs: GivenFiles | None = None,
     redact: Redactor | None = None,
+    hides: Hides | None = None,
 ) -> dict[str, Tool]:
     """Return the tools for one folder, and for that of outputs by its whole path. Other paths are refused."""
     root = root.resolve()
     outputs_only = outputs is not None and not writable
-    files = _Changes(root, outputs, inputs, outputs_only, redact or environment_redactor())
+    files = _Changes(root, outputs, inputs, outputs_only, redact or environment_redactor(), hides)
 
     def write_file(path: FilePath, content: Content) -> str:
         """Creates or replaces a text file, and creates its folders. To change a part of it, use edit_file."""
@@ -115,6 +118,7 @@ class _Changes:
     inputs: GivenFiles | None
     outputs_only: bool
     redact: Redactor
+    hides: Hides | None = None
 
     def plan_write(self, path: str, content: str) -> tuple[Workspace, Path, bytes | None, str]:
         """Return the file's folder, the file, its present content, if there is any, and its new text."""
@@ -129,7 +133,7 @@ class _Changes:
         return place, target, before, _edit_text(before, old_text, new_text, every, self.redact)
 
     def _locate(self, named: str, *, new: bool = False) -> tuple[Workspace, Path]:
-        place, path = place_of(named, self.root, self.outputs, self.inputs)
+        place, path = place_of(named, self.root, self.outputs, self.inputs, self.hides)
         if self.inputs is not None and place.root == self.inputs.root:
             raise InvalidInput(f"{named} is an input file, which cannot be changed: write a copy of it elsewhere")
         if self.outputs is not None and self.outputs_only and place.root != self.outputs:

@@ -12,6 +12,7 @@ from fireswarm.processes.confinement.view import GIT_FILE, View
 from fireswarm.processes.git import git_identity
 from fireswarm.settings.agent import RuntimeSettings
 from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.running.denied_reads import DeniedReads
 
 MAX_TIMES = 10
 """Maximum time limit that a model may request, as a multiple of the usual one."""
@@ -71,7 +72,10 @@ class CommandPlace:
         return path.is_relative_to(self.assignment.cwd.resolve()) and path.is_dir()
 
     def view(self, skill: Skill | None, *, writes: bool) -> View | None:
-        """Return what a command can see, or None if the operator does not confine commands."""
+        """Return what a command can see, or None if the operator does not confine commands. Blocks.
+
+        Raises SandboxRefused.
+        """
         if self.runtime.confinement == "none":
             return None
         grant = self.assignment.grant
@@ -91,4 +95,5 @@ class CommandPlace:
             passes=grant.environment,
             files={GIT_FILE: git_identity()} if writes else {},
             protects=self.assignment.cwd != self.assignment.outputs,
+            hidden=DeniedReads.of(self.assignment.grant).places(self.assignment.cwd.resolve()),
         )

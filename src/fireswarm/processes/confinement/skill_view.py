@@ -39,9 +39,9 @@ class SkillView:
     """``home`` and ``workdir`` are writable. The ``workspaces`` are too if it ``writes``, otherwise they are readable.
 
     In a workspace, protected names do not change. A workspace that is the root of the file system or a part of the
-    system cannot be used. ``readable`` are further files and folders. The state of swarms and of the agent is not
-    visible. With a network, ``passes`` are names of environment variables besides `NAMED`. The current folder is that
-    of this process, so that relative paths have the same meaning.
+    system cannot be used. ``readable`` are further files and folders, ``hidden`` those that it does not see, as it does
+    not see the state of swarms and of the agent. With a network, ``passes`` are names of environment variables besides
+    `NAMED`. The current folder is that of this process, so that relative paths have the same meaning.
     """
 
     home: Path
@@ -52,6 +52,7 @@ class SkillView:
     network: bool = False
     passes: tuple[str, ...] = ()
     confinement: str = "auto"
+    hidden: tuple[Path, ...] = ()
 
     def confine(self, environment: Mapping[str, str]) -> AbstractContextManager[Launch]:
         """Yield the start of a command with this view. Raises SandboxRefused if this machine cannot confine it."""
@@ -90,7 +91,9 @@ class SkillView:
         """Return what is not visible: the state of swarms and of the agent, except this skill's part of it."""
         seen = {self.workdir.resolve(), self.home.resolve(), *(place.resolve() for place in self.readable)}
         found = [place for folder in (*self._folders(), *self.readable) for place in hidden_places(folder.resolve())]
-        return [place for place in dict.fromkeys(found) if place not in seen]
+        found += [place for place in self.hidden if os.path.lexists(place) and not place.is_symlink()]
+        outer = (place for place in dict.fromkeys(found) if not any(above in found for above in place.parents))
+        return [place for place in outer if place not in seen]
 
     def _rules(self, path: str) -> LandlockRules:
         """Return the rules of Landlock for the view."""

@@ -103,6 +103,8 @@ class View:
     ``container`` that is itself the boundary, the command is not restricted to the view, but has no privileges and
     finds no secrets. Without ``protects``, the workspace is a folder of ours in which nothing is protected.
 
+    ``hidden`` files and folders of the workspace are empty, or cannot be opened.
+
     A ``strict`` view is for code that needs nothing from the machine. It shows the workspace as `SANDBOX`, has no
     network, no settings of the machine, no home, less space in ``/tmp`` and no shared memory. ``files`` are added at
     their paths.
@@ -118,6 +120,7 @@ class View:
     protects: bool = True
     passes: tuple[str, ...] = ()
     strict: bool = False
+    hidden: tuple[Path, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], hash=False)
 
     @property
@@ -281,7 +284,8 @@ def _hidden(view: View, workspace: Path) -> list[Path]:
     """Return what the command does not see of the workspace and of the readable folders."""
     own = [place for place in (view.outputs, view.inputs) if place is not None]
     found = [place for folder in (workspace, *_allowed_folders(view)) for place in hidden_places(folder)]
-    return [place for place in dict.fromkeys(found) if place not in own]
+    found += [place for place in view.hidden if os.path.lexists(place) and not place.is_symlink()]
+    return [place for place in dict.fromkeys(found) if place not in own and not any(a in found for a in place.parents)]
 
 
 def _allowed_folders(view: View) -> list[Path]:
@@ -300,7 +304,7 @@ def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRule
     unseen = (*PRIVATE_FOLDERS, *hidden)
     readable = [part for place in system_places(*more) for part in everything_but(Path(place), unseen)]
     if view.strict or not view.protects:
-        (writable if view.writable else readable).append(workspace)
+        (writable if view.writable else readable).extend(everything_but(workspace, view.hidden))
     else:
         readable += everything_but(workspace, hidden)
         if view.writable:

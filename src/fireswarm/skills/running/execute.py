@@ -22,6 +22,7 @@ from fireswarm.processes.confinement.ladder import CONFINING
 from fireswarm.processes.confinement.view import is_workspace
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
+from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.in_child import MODEL_KEYS, run_entry
 from fireswarm.skills.running.skill_process import ConfinedProcess, Reach
 
@@ -40,12 +41,14 @@ class CodeRules:
     """The operator's rules for the code of skills, from `RuntimeSettings`.
 
     ``workdirs`` is the folder of all workdirs: the process of a skill is reused for tasks with a workdir there.
+    ``denied`` are files that the code does not read; with such rules, the packaged skills are confined too.
     """
 
     confinement: str = "auto"
     pass_environment: tuple[str, ...] = ()
     readable: tuple[Path, ...] = ()
     workdirs: Path | None = None
+    denied: DeniedReads = DeniedReads()
 
 
 async def run_skill(
@@ -120,26 +123,28 @@ def is_foreign(skill: Skill) -> bool:
 def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | None:
     """Return what the skill's code can read, write to and use; None if it is not confined."""
     workdir = request.workdir.resolve()
-    inputs = _given_files(request)
+    inputs, folders = _given_files(request), _workspaces(request)
+    hidden = tuple(place for folder in folders for place in rules.denied.places(folder))
     named = () if is_foreign(skill) else _named_places(request)
     readable = (skill.folder.resolve(), _packaged_skills(), *rules.readable, *inputs, *named)
     if request.constraints.get("read_only") and rules.confinement != "none":
         confined = rules.confinement if rules.confinement in CONFINING else "auto"
-        return Reach(workdir, _workspaces(request), readable=readable, confinement=confined)
-    if rules.confinement not in CONFINING or not is_foreign(skill):
+        return Reach(workdir, folders, readable=readable, confinement=confined, hidden=hidden)
+    if rules.confinement not in CONFINING or not (is_foreign(skill) or hidden):
         return None
     above = rules.workdirs.resolve() if rules.workdirs is not None else None
     kept = not inputs and above in workdir.parents
     passed = tuple(name for name in rules.pass_environment if name not in MODEL_KEYS)
     return Reach(
         above if kept and above else workdir,
-        _workspaces(request),
+        folders,
         writes=skill.writes,
         readable=readable,
         network=True,
         passed=passed,
         kept_for=str(skill.folder) if kept else "",
         confinement=rules.confinement,
+        hidden=hidden,
     )
 
 

@@ -68,10 +68,10 @@ class WantedProgram(Contract):
 class Reach:
     """What a skill's code can read and write to, and ``network`` if it has one.
 
-    It writes to ``workdir``, and to the ``workspaces`` if it ``writes``; it reads ``readable``. ``passed`` are names of
-    environment variables that it gets besides the usual ones. With ``kept_for``, a process is reused for the next call
-    with the same reach: ``workdir`` is then the folder of all workdirs, of which it sees a place of its own only. The
-    files of a call are there while the call runs.
+    It writes to ``workdir``, and to the ``workspaces`` if it ``writes``; it reads ``readable``. ``hidden`` files and
+    folders are not shown. ``passed`` are names of environment variables that it gets besides the usual ones. With
+    ``kept_for``, a process is reused for the next call with the same reach: ``workdir`` is then the folder of all
+    workdirs, of which it sees a place of its own only. The files of a call are there while the call runs.
     """
 
     workdir: Path
@@ -82,6 +82,7 @@ class Reach:
     passed: tuple[str, ...] = ()
     kept_for: str = ""
     confinement: str = "auto"
+    hidden: tuple[Path, ...] = ()
 
 
 class ConfinedProcess:
@@ -95,6 +96,7 @@ class ConfinedProcess:
         self._confinement = reach.confinement
         self._slot: Path | None = None
         self._own_processes = 0
+        self._hidden = reach.hidden
         workdir = reach.workdir.resolve()
         self._has_answered = False
         self._ended = threading.Event()
@@ -115,6 +117,7 @@ class ConfinedProcess:
                 reach.network,
                 reach.passed,
                 reach.confinement,
+                reach.hidden,
             )
             program = Program((sys.executable, "-u", "-c", _program()), workdir)
             self._late = LateNames([folder.resolve() for folder in reach.workspaces] if reach.writes else [])
@@ -229,7 +232,7 @@ class ConfinedProcess:
                     name: value.replace(program.workspace, str(workspace))
                     for name, value in program.environment.items()
                 }
-                view = View(workspace, program.writable, program.readable, protects=False)
+                view = View(workspace, program.writable, program.readable, protects=False, hidden=self._hidden)
                 code, output = run_confined(
                     command,
                     view,

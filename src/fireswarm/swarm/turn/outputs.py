@@ -25,6 +25,7 @@ from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, NotFound, SkillFailed
 from fireswarm.redaction import Redactor, secret_values
+from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.given.files import remove_inputs
@@ -121,6 +122,12 @@ def _unchanged_since(folder: Path, before: float) -> list[Path]:
     return [path for _, path in sorted(found)[:MAX_LOOKS]]
 
 
+def denied_reads(turn: Turn) -> DeniedReads:
+    """Return the files that no run of the turn reads."""
+    rules = turn.card.permissions.and_also(turn.task.constraints.permissions)
+    return DeniedReads((*turn.swarm.settings.permissions.deny, *rules.deny))
+
+
 async def publish_folder(turn: Turn, folder: Path, leave: Collection[Path] = ()) -> tuple[Artifact, ...]:
     """Store the files of an output folder except those in *leave*, and return them as artifacts.
 
@@ -131,7 +138,7 @@ async def publish_folder(turn: Turn, folder: Path, leave: Collection[Path] = ())
     mind = turn.swarm.mind
     redact = mind.redact if mind is not None else Redactor(secret_values(os.environ))
     with TemporaryDirectory(prefix="fireswarm-outputs-") as copies:
-        found = await anyio.to_thread.run_sync(collect_outputs, folder, redact.text, Path(copies))
+        found = await anyio.to_thread.run_sync(collect_outputs, folder, redact.text, Path(copies), denied_reads(turn))
         if found.note:
             turn.journal.note("outputs_left_out", text=redact.clean(found.note))
         skipped = {str(path.relative_to(folder)) for path in leave if path.is_relative_to(folder)}

@@ -149,7 +149,10 @@ class PassedOnCalls:
         return any(path == place or path.startswith(f"{place}/") for place in self._writable)
 
     def _is_in_workspace(self, path: str) -> bool:
-        return self._workspace is not None and path.startswith(f"{self._workspace}/")
+        """Return True for a place in the workspace that is not hidden."""
+        if self._workspace is None or not path.startswith(f"{self._workspace}/"):
+            return False
+        return not any(path == place or path.startswith(f"{place}/") for place in self._hidden)
 
     def _is_kept(self, path: str) -> bool:
         """Return True for a path in the workspace that only a person changes, or that the command does not see."""

@@ -81,6 +81,7 @@ class LandlockRules:
     strict: bool = False
     owner: tuple[int, int] | None = None
     capabilities: int = 0
+    hidden: Sequence[Path] = ()
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     places: Mapping[str, Path] = field(default_factory=dict[str, Path])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio.to_thread
@@ -18,7 +18,7 @@ from fireswarm.swarm.parts import InlineSkill
 from fireswarm.swarm.turn.engines.permission import waiting_for_approval
 from fireswarm.swarm.turn.engines.unnamed import reason_not_answered, with_note
 from fireswarm.swarm.turn.outcome import SkillReportedFailure
-from fireswarm.swarm.turn.outputs import publish_artifacts
+from fireswarm.swarm.turn.outputs import denied_reads, publish_artifacts
 from fireswarm.swarm.turn.state import Turn
 
 Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
@@ -75,7 +75,8 @@ async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
     """Run the skill's entry in a child process, in the request's workdir."""
     make_state_folder(request.workdir)
     swarm = turn.swarm
-    return await run_skill(skill, request, swarm.processes, turn.journal.hold, swarm.code_rules)
+    rules = replace(swarm.code_rules, denied=denied_reads(turn))
+    return await run_skill(skill, request, swarm.processes, turn.journal.hold, rules)
 
 
 async def run_journaled(turn: Turn, skill: Skill, execute: Execute, *, because: str) -> SkillResult:

@@ -46,7 +46,7 @@ from fireswarm.swarm.turn.given.for_model import inputs_of
 from fireswarm.swarm.turn.given.workspace import named_workspace, with_whole_path
 from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.models import as_begun, models_to_choose
-from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
+from fireswarm.swarm.turn.outputs import denied_reads, output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import PLANNED, Turn
 from fireswarm.swarm.turn.thread import Hearing, restore_outputs
@@ -188,7 +188,7 @@ def _skills_of(turn: Turn) -> SkillRunner:
     seconds = min(turn.card.limits.idle_seconds, task.constraints.timeout_seconds or math.inf)
     return SkillRunner(
         turn.request,
-        swarm.code_rules,
+        replace(swarm.code_rules, denied=denied_reads(turn)),
         HAND_OVER,
         publish,
         named_workspace(turn) or swarm.settings.path(Path()),

@@ -1,0 +1,134 @@
+"""Files that ``deny: Read(...)`` names are not there: for commands, tools, searches, skills and outputs alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fireswarm.capabilities.workspace.outputs import collect_outputs
+from fireswarm.contracts.grant import Grant
+from fireswarm.contracts.skills.permissions import StricterPermissions
+from fireswarm.contracts.skills.skill import SkillRequest
+from fireswarm.errors import SandboxRefused
+from fireswarm.redaction import Redactor
+from fireswarm.runs.assemble import file_tools
+from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.skills.running import denied_reads
+from fireswarm.skills.running.denied_reads import DeniedReads
+from fireswarm.skills.running.execute import CodeRules, run_skill
+from tests.support.confinement import use_rung
+from tests.support.experts import Expert, bash, calls, run
+from tests.support.minds import Bench
+
+pytestmark = pytest.mark.anyio
+
+RULES = ("Read(secrets/**)", "Read(**/*.env)", "Read(notes.txt)")
+KEY = "hidden content"
+DENIED = ("secrets/deep/k", "secrets/l", "src/a.env", ".env", "notes.txt")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    bench = Bench(tmp_path).set(skills__prefilter_min_score=1)
+    for name in (*DENIED, "src/b.py"):
+        (bench.cwd / name).parent.mkdir(parents=True, exist_ok=True)
+        (bench.cwd / name).write_text(f"{KEY}\n" if name in DENIED else "plain content\n")
+    (bench.cwd / "src" / "link").symlink_to("../secrets/l")
+    return bench
+
+
+@pytest.mark.parametrize("rung", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("profile", ["permissive", "read_only"])
+async def test_no_command_reads_or_changes_a_denied_file(
+    rung: str, profile: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_rung(rung, monkeypatch)
+    outputs = bench.root / "outputs"
+    outputs.mkdir()
+    read = "cat src/b.py; cat secrets/deep/k secrets/l src/a.env src/link .env notes.txt; grep -r hidden ."
+    copy = (
+        "cp -rL . $OUTPUT_DIR/all; ln secrets/l $OUTPUT_DIR/second; ln notes.txt hard; cat hard; tar c . | tr -d '\\0'"
+    )
+    spoil = "mv secrets s; mv notes.txt n; cat s/l n; echo x > notes.txt; echo x > secrets/l; rm -rf secrets; ls src"
+    expert = Expert(*(calls(bash(line)) for line in (read, copy, spoil)), "Done.")
+    grant = Grant(bench.cwd, profile, deny=RULES[:2], stricter=StricterPermissions(deny=RULES[2:]))
+    await run(bench, expert, grant=grant, outputs=outputs)
+    assert "plain content" in expert.told[0], expert.told
+    assert not any(KEY in told for told in expert.told)
+    assert not any(KEY in path.read_text("utf-8", "replace") for path in outputs.rglob("*") if path.is_file())
+    assert [(bench.cwd / name).read_text() for name in DENIED] == [f"{KEY}\n"] * len(DENIED)
+
+
+async def test_no_tool_reads_lists_finds_or_quotes_a_denied_file(bench: Bench) -> None:
+    grant = Grant(bench.cwd, deny=RULES)
+    outputs = bench.root / "outputs"
+    outputs.mkdir()
+    tools = file_tools(grant, outputs, Redactor())
+    asked = [
+        ("list_files", {}), ("list_files", {"path": "secrets"}), ("search_files", {"pattern": "hidden"}),
+        ("search_files", {"pattern": "hidden", "path": "secrets"}),
+        ("search_files", {"pattern": "hidden", "path": ".env"}),
+        *(("edit_file", {"path": name, "old_text": "hidden contents", "new_text": "x"}) for name in DENIED),
+        *(("read_file", {"path": name}) for name in (*DENIED, "src/link")),
+        *(("write_artifact", {"name": "a", "path": name}) for name in (*DENIED, "src/link")),
+        ("write_file", {"path": "secrets/l", "content": "x"}),
+    ]  # fmt: skip
+    expert = Expert(*(calls(each) for each in asked), "Done.")
+    await bench_run(bench, expert, grant, tools)
+    assert len(expert.told) == len(asked)
+    assert not any(KEY in told for told in expert.told)
+    assert "src/b.py" in expert.told[0] and not any(name in expert.told[0] for name in DENIED)
+    assert [(bench.cwd / name).read_text() for name in DENIED] == [f"{KEY}\n"] * len(DENIED)
+
+
+async def bench_run(bench: Bench, expert: Expert, grant: Grant, tools: object) -> None:
+    await run(bench, expert, grant=grant, tools=tools)
+
+
+SOURCE = """
+from pathlib import Path
+from fireswarm import SkillResult
+def run(request):
+    found = []
+    for path in sorted(Path(request.context["path"]).rglob("*")):
+        try:
+            found.append(path.read_text())
+        except OSError:
+            pass
+    return SkillResult(summary=" ".join(found) or "nothing")
+"""
+
+
+@pytest.mark.parametrize("rung", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_code_of_a_skill_does_not_read_a_denied_file(
+    rung: str, read_only: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_rung(rung, monkeypatch)
+    metadata = 'name: reader\ndescription: Reads.\nmetadata:\n  entry: scripts/skill.py\n  writes: "false"\n'
+    bench.skill("reader", f"---\n{metadata}---\n# Reader\n", {"scripts/skill.py": SOURCE})
+    request = SkillRequest(
+        task_id="t", session_hash="s", objective="read", role="scout", context={"path": str(bench.cwd)},
+        constraints={"read_only": read_only}, workdir=bench.root / "workdir", now=bench.clock.now(),
+    )  # fmt: skip
+    (bench.root / "workdir").mkdir()
+    skill = load_catalog([bench.skills]).get("reader")
+    result = await run_skill(skill, request, rules=CodeRules(denied=DeniedReads(RULES)))
+    assert "plain content" in result.summary and KEY not in result.summary
+
+
+def test_file_with_a_denied_name_is_no_output(tmp_path: Path) -> None:
+    for name in ("report.md", "x.env", "secrets/k"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("late")
+    found = collect_outputs(tmp_path, str, denied=DeniedReads(RULES))
+    assert [file.name for file in found.files] == ["report.md"]
+    assert "secrets/k: the permissions deny" in found.note and "x.env: the permissions deny" in found.note
+
+
+def test_too_many_denied_files_run_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(denied_reads, "MAX_PLACES", 1)
+    with pytest.raises(SandboxRefused, match="name their folder"):
+        DeniedReads(RULES).places(bench.cwd)
+    assert DeniedReads(RULES[:1]).places(bench.cwd) == (bench.cwd / "secrets",)
