@@ -150,6 +150,21 @@ async def test_redirects_are_followed_up_to_the_limit() -> None:
         await fetch(answer, max_redirects=2)
 
 
+async def test_redirect_to_another_host_is_a_call_of_its_own() -> None:
+    asked: list[str] = []
+
+    def answer(request: Request) -> Response:
+        asked.append(request.headers["host"])
+        port = request.headers["host"].rpartition(":")[2]
+        return Response(302, b"", {"Location": f"http://localhost:{port}/there"})
+
+    async with HttpServer(answer).serving() as address:
+        fetching = web_fetch(allow_hosts=["127.0.0.1", "localhost"])
+        with pytest.raises(ToolFailed, match="redirects to another host: fetch http://localhost"):
+            await fetching.run({"url": address})
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize(
     "target",
     ["http://localhost:{port}/", "http://[::ffff:7f00:1]:{port}/", "http://2130706433:{port}/", "file:///etc/"],
