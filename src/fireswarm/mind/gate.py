@@ -138,11 +138,12 @@ def decide(call: Call, grant: Grant) -> Decision:
     if reason := _reason_by_terms(call, grant, changes):
         return Deny(reason)
     subject = (call.tool, (call.argument, *texts_in(call.inputs)), call.cwd or grant.cwd, call.aliases)
+    is_allowed = allowing_rule(grant.allow, call.tool, call.argument, call.cwd or grant.cwd, call.aliases)
     denied = naming_rule((*grant.deny, *grant.stricter.deny), *subject)
     asked = naming_rule((*grant.ask, *grant.stricter.ask), *subject)
     default = Verdict.ALLOW
     by_default = changes or (call.tool == BASH and grant.default is Verdict.DENY)  # the same in every profile
-    if by_default and not allowing_rule(grant.allow, call.tool, call.argument, call.cwd or grant.cwd, call.aliases):
+    if by_default and not is_allowed:
         default = grant.default
     reason = ""
     if denied[0] and (denied[1] or grant.yes):  # nobody is asked about a possible match
@@ -155,6 +156,8 @@ def decide(call: Call, grant: Grant) -> Decision:
         reason = f"the permissions ask for {asked[0]}" if asked[1] else f"could match ask rule {asked[0]}"
     elif default is Verdict.ASK or call.asks:
         reason = call.asks or "no rule allows it"
+    elif call.skill is not None and call.skill.is_material and not is_allowed:  # whatever it says of itself
+        reason = "this skill is of the folder, and you have not trusted it"
     return Ask(reason) if reason and not grant.yes else Allow(changes)
 
 

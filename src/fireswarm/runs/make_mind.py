@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from fireswarm.contracts.limits import MAX_KEPT_OUTPUT_BYTES
@@ -19,9 +20,10 @@ from fireswarm.redaction import Redactor, secret_values
 from fireswarm.runs.model_clients import ModelClients
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.settings.trust import TrustedFiles
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
-from fireswarm.skills.packs.discovery import DiscoveryLimits, places, require_folders
+from fireswarm.skills.packs.discovery import DiscoveryLimits, agent_places, require_folders
 from fireswarm.skills.routing.rerank import Reranker
 from fireswarm.skills.routing.router import Router
 
@@ -91,15 +93,25 @@ async def close_model(mind: Mind) -> None:
 
 
 def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterable[Path] = ()) -> Catalog:
-    """Return the stand-alone agent's skills: the nearest folder first, the packaged ones last if they are enabled.
+    """Return the stand-alone agent's skills: those of *given*, of the user, of the folder *root*, and the packaged.
 
-    Skills that only a swarm can run are left out.
+    For equal names the earlier one counts. Skills of *root* are material until the user trusts their files. Skills that
+    only a swarm can run are left out.
     """
     skills, given = settings.skills, tuple(given)
     require_folders(given, root)
-    folders = places(given or [*skills.dirs], root, home, packaged_path("skills") if skills.builtin else None)
+    packaged = packaged_path("skills") if skills.builtin else None
+    searched = agent_places(given, skills.dirs, root, home, packaged)
     limits = DiscoveryLimits(skills.max_depth, skills.max_folders)
-    return load_catalog(folders, limits=limits, cache=default_cache(folders)).without_swarm()
+    cache = default_cache(searched.folders)
+    catalog = load_catalog(searched.folders, limits=limits, cache=cache).without_swarm()
+    own, trusted = searched.find_own(limits), TrustedFiles(home)
+    material = {
+        name: replace(skill, is_material=True)
+        for name, skill in catalog.skills.items()
+        if os.path.realpath(skill.folder) not in own and not trusted.has_folder(skill.folder)
+    }
+    return replace(catalog, skills={**catalog.skills, **material})
 
 
 def prompt_file(roles: Path, name: str) -> str:

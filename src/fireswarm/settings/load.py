@@ -23,7 +23,7 @@ from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
 from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
-from fireswarm.settings.trust import TrustedFiles, digest_of, refuse_untrusted, untrusted_keys
+from fireswarm.settings.trust import TrustedFiles, digest_of, refuse_untrusted, trusts_all, untrusted_keys
 
 AGENT_FILE = "agent.yaml"
 MAX_FILE_BYTES = 1_000_000
@@ -116,16 +116,35 @@ def load_found_settings(
     source = read_source(path) if path is not None else Source()
     if named is None and path == root / AGENT_FILE:
         _refuse_untrusted(source, home)
-        _keep_own_limits(source, home / ".config" / "agent" / AGENT_FILE)
+        trusted = trusts_all() or TrustedFiles(home).has(root / AGENT_FILE, source.digest)
+        _keep_own_limits(source, home / ".config" / "agent" / AGENT_FILE, trusted=trusted)
     return _agent_settings(source, overrides)
 
 
-def _keep_own_limits(source: Source, own_path: Path) -> None:
-    """Add the ``ask`` and ``deny`` rules and the profile of the user's own file: a folder's file loosens none."""
-    if not own_path.is_file():
-        return
-    own = _agent_settings(read_source(own_path), None)
+LIMITS = (
+    *(f"runtime.{name}" for name in ("max_turns", "max_llm_retries", "timeout_seconds", "max_output_bytes")),
+    *(f"runtime.{name}" for name in ("max_memory_mb", "max_processes", "max_disk_mb")),
+    *(f"budget.{scope}_{unit}" for scope in ("task", "session", "day") for unit in ("tokens", "usd")),
+)
+"""Numbers that the file of a folder can only lower, unless the user trusts it."""
+
+_BY_STRICTNESS = ("allow", "auto", "ask", "deny")
+
+
+def _keep_own_limits(source: Source, own_path: Path, *, trusted: bool) -> None:
+    """Add the rules, the profile and the limits of the user's own file, or the defaults: a folder's file loosens none.
+
+    If the file of the folder is *trusted*, its numbers are in force as they are.
+    """
+    own = _agent_settings(read_source(own_path) if own_path.is_file() else Source(), None)
     chosen = _agent_settings(source, None)
+    for key in () if trusted else LIMITS:
+        section, name = key.split(".")
+        limit, wanted = (getattr(getattr(each, section), name) for each in (own, chosen))
+        if limit is not None and (wanted is None or wanted > limit):
+            _put(source, (section, name), limit)
+    if _BY_STRICTNESS.index(own.permissions.default) > _BY_STRICTNESS.index(chosen.permissions.default):
+        _put(source, ("permissions", "default"), own.permissions.default)
     for name in ("ask", "deny"):
         rules = (*getattr(own.permissions, name), *getattr(chosen.permissions, name))
         if rules:

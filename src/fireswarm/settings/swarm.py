@@ -12,10 +12,9 @@ from fireswarm.contracts.base import SessionName, SettingsSection
 from fireswarm.contracts.model_choice import NO_CHOICE, ModelChoice
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.settings.agent import AgentSettings, ModelSettings
+from fireswarm.settings.trust import STORE_TOKEN as STORE_TOKEN
 
 CONFIG_FILE = "swarm.yaml"
-STORE_TOKEN = "FIRESWARM_STORE_TOKEN"
-"""Environment variable with the token of a firelite that needs one."""
 
 
 class StoreSettings(SettingsSection):

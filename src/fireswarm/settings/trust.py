@@ -21,6 +21,9 @@ from fireswarm.contracts.base import command_line, is_yes
 from fireswarm.errors import ConfigError
 from fireswarm.settings.providers import DEFAULTS, is_paid_by_account
 
+STORE_TOKEN = "FIRESWARM_STORE_TOKEN"
+"""Environment variable with the token of a store. It is for the store that the user names, not for that of a folder."""
+
 GUARDED: dict[str, object] = {
     "model.script": None,
     "runtime.confinement": "auto",
@@ -43,6 +46,10 @@ STRICTER = {
     "backbone.confinement": ("bubblewrap",),
 }
 """Further values that loosen nothing."""
+
+MAX_TRUSTED_FILES = 2_000
+MAX_TRUSTED_BYTES = 50_000_000
+"""Limits of a folder of a skill that a user trusts."""
 
 USUAL_KEYS = {name: provider.usual_key for name, provider in DEFAULTS.items() if provider.usual_key}
 """Environment variables that an untrusted file may name for a provider's API key."""
@@ -74,18 +81,41 @@ class TrustedFiles:
         """Return True if the user trusts *file* with the content of this hash."""
         return self._read().get(str(file.resolve())) == digest
 
-    def add(self, file: Path) -> None:
-        """Trust *file* with its current content, and keep a copy of it. Raises ConfigError if it cannot be read."""
+    def has_folder(self, folder: Path) -> bool:
+        """Return True if the user trusts all files of a folder as they are now."""
+        known = self._read().get(str(folder.resolve()))
+        return known is not None and known == digest_of_folder(folder)
+
+    def add_folder(self, folder: Path, expected: str = "") -> str:
+        """Trust all files of a folder as they are, and return their hash. Raises ConfigError."""
+        digest = digest_of_folder(folder)
+        if not digest:
+            raise ConfigError(
+                f"{folder} cannot be trusted as a whole: it has links, other special files, more than "
+                f"{MAX_TRUSTED_FILES:,} files, or more than {MAX_TRUSTED_BYTES:,} bytes"
+            )
+        if expected not in ("", digest):
+            raise ConfigError(f"{folder} changed while it was shown: trust it again")
+        self._store({str(folder.resolve()): digest})
+        return digest
+
+    def add(self, file: Path, expected: str = "") -> str:
+        """Trust *file* with its current content, keep a copy of it, and return its hash.
+
+        Raises ConfigError if it cannot be read, or if its hash is not the *expected* one.
+        """
         try:
             content = file.read_bytes()
         except OSError as error:
             raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
         digest = digest_of(content)
+        if expected not in ("", digest):
+            raise ConfigError(f"{file} changed while it was shown: trust it again")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._copy(digest).parent.mkdir(mode=0o700, exist_ok=True)
         _replace(self._copy(digest), content)
-        entries = {**self._read(), str(file.resolve()): digest}
-        _replace(self.path, (json.dumps(entries, indent=2) + "\n").encode())
+        self._store({str(file.resolve()): digest})
+        return digest
 
     def content(self, file: Path) -> bytes | None:
         """Return the content with which the user trusted *file*; None if there is no copy of it."""
@@ -94,6 +124,10 @@ class TrustedFiles:
             content = self._copy(str(digest)).read_bytes()
             return content if digest_of(content) == digest else None
         return None
+
+    def _store(self, entries: Mapping[str, str]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(self.path, (json.dumps({**self._read(), **entries}, indent=2) + "\n").encode())
 
     def _copy(self, digest: str) -> Path:
         return self.path.parent / "trusted" / digest
@@ -161,7 +195,8 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
         for key, default in GUARDED.items()
         if key in flat and flat[key] not in (None, default, *STRICTER.get(key, ()))
     ]
-    if _is_remote(str(_section(values, "store").get("uri"))):  # the token of the store is sent there
+    uri = str(_section(values, "store").get("uri"))
+    if _is_remote(uri) or (uri.startswith("firelite:") and os.environ.get(STORE_TOKEN)):  # the token is sent there
         found.append("store.uri")
     model = _section(values, "model")
     choices = {
@@ -182,7 +217,9 @@ def guarded_keys(values: Mapping[str, Any]) -> list[str]:
             found.append(f"model.providers.{name}.options")
         if given.get("api_key_env") not in (None, USUAL_KEYS.get(name)):
             found.append(f"model.providers.{name}.api_key_env")
-    return [*found, *_starting_capabilities(values)]
+    if _section(_section(values, "budget"), "prices"):  # a price of nothing would lift each budget
+        found.append("budget.prices")
+    return [*found, *_outer_folders(values), *_starting_capabilities(values)]
 
 
 def _paid_choices(place: str, chosen: object) -> list[str]:
@@ -228,11 +265,25 @@ def refuse_untrusted(
 
 
 def _starting_capabilities(values: Mapping[str, Any]) -> list[str]:
-    """Return the key of the capabilities if one of them starts servers."""
+    """Return the key of the capabilities if one of them starts servers, or reaches private hosts."""
     uses = values.get("capabilities")
     listed = cast("list[object]", uses) if isinstance(uses, list) else []
     names = [cast("Mapping[str, object]", use).get("id") if isinstance(use, Mapping) else use for use in listed]
-    return ["capabilities"] if "mcp" in names else []
+    reaching = [use for use in listed if isinstance(use, Mapping) and _has_hosts(cast("Mapping[str, Any]", use))]
+    return ["capabilities"] if "mcp" in names or reaching else []
+
+
+def _has_hosts(use: Mapping[str, Any]) -> bool:
+    """Return True if a capability is given private hosts that it may reach."""
+    return bool(_section(use, "config").get("allow_hosts"))
+
+
+def _outer_folders(values: Mapping[str, Any]) -> list[str]:
+    """Return the key of the folders of skills if one of them is outside of the folder of the file."""
+    given = _section(values, "skills").get("dir")
+    named = cast("list[object]", given) if isinstance(given, list) else [given]
+    outer = [path for path in named if isinstance(path, str) and os.path.normpath(path).startswith(("/", "~", ".."))]
+    return ["skills.dir"] if outer else []
 
 
 def _flatten(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
@@ -253,6 +304,29 @@ def _line(key: str, lines: Mapping[tuple[str, ...], int]) -> int:
     while keys and keys not in lines:
         keys = keys[:-1]
     return lines.get(keys, 1)
+
+
+def digest_of_folder(folder: Path) -> str:
+    """Return the hash of all files of a folder, hidden ones too; "" if it has links, or is too large to be hashed."""
+    digest, count, size = hashlib.sha256(), 0, 0
+    for where, folders, files in os.walk(folder.resolve()):
+        folders.sort()
+        for name in sorted((*folders, *files)):
+            path = Path(where, name)
+            count += 1
+            if path.is_symlink() or count > MAX_TRUSTED_FILES:
+                return ""
+            if name in folders:
+                continue
+            try:
+                size += path.stat().st_size
+                if not path.is_file() or size > MAX_TRUSTED_BYTES:
+                    return ""
+                content = path.read_bytes()
+            except OSError:
+                return ""
+            digest.update(f"{path.relative_to(folder.resolve()).as_posix()}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
 
 
 def digest_of(content: bytes) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from fireswarm.errors import ConfigError
 from fireswarm.settings import load_found_settings, load_settings
-from fireswarm.settings.trust import VARIABLE, TrustedFiles
+from fireswarm.settings.trust import STORE_TOKEN, VARIABLE, TrustedFiles, digest_of
 from tests.support.commands import GOOD, TASK, agent, lay_out, script
 
 URL, GEMINI = "http://127.0.0.1:9", "model.providers.gemini"
@@ -45,6 +45,16 @@ HOSTILE = {
     "readable": ("runtime: {readable: [~/.ssh]}", "runtime.readable"),
     "scripts": ("skills: {outside_scripts: warn}", "skills.outside_scripts"),
     "mcp": ("capabilities: [workspace, {id: mcp, config: {servers: {x: {command: ./evil.sh}}}}]", "capabilities"),
+    "private host": (
+        "capabilities: [workspace, {id: web_fetch, config: {allow_hosts: ['127.0.0.1:8080', '169.254.169.254']}}]",
+        "capabilities",
+    ),
+    "price of nothing": (
+        "budget: {prices: {claude-x: {input: 0, output: 0}}}",
+        "budget.prices",
+    ),
+    "skills elsewhere": ("skills: {dir: [../evil]}", "skills.dir"),
+    "skills of root": ("skills: {dir: a/../../evil}", "skills.dir"),
     "merged": (f"x: &x {{base_url: '{URL}'}}\nmodel: {{providers: {{gemini: {{<<: *x}}}}}}", f"{GEMINI}.base_url"),
 }  # fmt: skip
 HOSTILE_SWARM = {
@@ -204,8 +214,57 @@ def test_commands_of_the_agent_ask_for_trust_once(tmp_path: Path) -> None:
         done = agent(root, *arguments)
         assert done.code == 1
         assert "agent.yaml:2: runtime.network can start programs" in " ".join(done.stderr.split())
-    assert agent(root, "trust").stdout == "trusted agent.yaml with its current content\n"
+    digest = digest_of(b"runtime:\n  network: true\n")
+    allowed = f"with its current content, which allows:\n  runtime.network: True\n  sha256 {digest}\n"
+    assert agent(root, "trust", "--show").stdout == f"trust in agent.yaml {allowed}"
+    assert agent(root, "run", TASK, *script(root, GOOD)).code == 1
+    assert agent(root, "trust").stdout == f"trusted agent.yaml {allowed}"
     assert agent(root, "run", TASK, *script(root, GOOD)).code == 0
+
+
+def test_file_of_a_folder_only_lowers_the_limits_of_the_user(tmp_path: Path) -> None:
+    home, file = home_of(tmp_path), tmp_path / "agent.yaml"
+    file.write_text(
+        "runtime: {max_turns: 900, timeout_seconds: 5}\nbudget: {task_usd: 50, day_tokens: 10}\n"
+        "permissions: {deny: [Bash]}"
+    )
+    loose = load_found_settings(None, tmp_path, home)
+    assert (loose.runtime.max_turns, loose.runtime.timeout_seconds, loose.budget.day_tokens) == (40, 5, 10)
+    own = home / ".config" / "agent" / "agent.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("runtime: {max_turns: 7}\nbudget: {task_usd: 1}\npermissions: {default: deny, ask: [Write]}")
+    kept = load_found_settings(None, tmp_path, home)
+    assert (kept.runtime.max_turns, kept.budget.task_usd, kept.budget.day_tokens) == (7, 1, 10)
+    assert (kept.permissions.default, kept.permissions.ask, kept.permissions.deny) == ("deny", ("Write",), ("Bash",))
+    TrustedFiles(home).add(file)
+    trusted = load_found_settings(None, tmp_path, home)
+    assert (trusted.runtime.max_turns, trusted.budget.task_usd, trusted.permissions.default) == (900, 50, "deny")
+
+
+def test_token_goes_to_no_store_that_only_a_folder_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home_of(tmp_path)))
+    monkeypatch.setenv(STORE_TOKEN, "made for another store")
+    (tmp_path / "swarm.yaml").write_text("store: {uri: 'firelite://127.0.0.1:8080'}")
+    with pytest.raises(ConfigError, match="store.uri can start programs"):
+        load_settings(tmp_path)
+    TrustedFiles(tmp_path / "home").add(tmp_path / "swarm.yaml")
+    assert load_settings(tmp_path).store.uri == "firelite://127.0.0.1:8080"
+
+
+def test_folder_is_trusted_with_all_its_files(tmp_path: Path) -> None:
+    skill, trusted = tmp_path / "skill", TrustedFiles(home_of(tmp_path))
+    (skill / "__pycache__").mkdir(parents=True)
+    for name in ("SKILL.md", ".hidden.py", "__pycache__/a.pyc"):
+        (skill / name).write_text(name)
+    for name in ("SKILL.md", ".hidden.py", "__pycache__/a.pyc", "new.py"):
+        trusted.add_folder(skill)
+        assert trusted.has_folder(skill)
+        (skill / name).write_text("other")
+        assert not trusted.has_folder(skill), name
+    (skill / "link.py").symlink_to("/etc/passwd")
+    with pytest.raises(ConfigError, match="cannot be trusted as a whole"):
+        trusted.add_folder(skill)
+    assert not trusted.has_folder(skill)
 
 
 def test_trust_without_a_file_names_the_fix(tmp_path: Path) -> None:

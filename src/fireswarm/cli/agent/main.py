@@ -228,21 +228,23 @@ def list_runs(
 def trust(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Settings files; default: agent.yaml and swarm.yaml of this folder.", show_default=False),
+        typer.Argument(
+            help="Settings files, AGENTS.md, or folders of skills; default: agent.yaml and swarm.yaml of this folder.",
+            show_default=False,
+        ),
     ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Only print what the trust would allow.")] = False,
 ) -> None:
-    """Trust a folder's settings files with their current content: they may start programs and name servers.
+    """Trust a folder's settings files and skills with their current content: they may start programs and name servers.
 
-    A file must be trusted again after each change.
+    It prints what it allows, and the hash of the content. Trust it again after each change.
     """
-    from fireswarm.settings.trust import TrustedFiles
+    from fireswarm.cli.agent.trust import trust_each
 
     chosen = files or [path for name in ("agent.yaml", "swarm.yaml") if (path := Path(name)).is_file()]
     if not chosen:
         raise InvalidInput("this folder has neither agent.yaml nor swarm.yaml: name the file to trust")
-    for file in chosen:
-        TrustedFiles(home_folder()).add(file)
-        typer.echo(f"trusted {file} with its current content")
+    trust_each(chosen, home_folder(), only_show=show)
 
 
 @config.command("init")

@@ -38,7 +38,8 @@ class Skill:
 
     ``idempotent`` is True if it is run again after a crash: see `may_run_again`. ``references_index`` lists
     files of references/, resources/ and assets/ and files named in the body, relative to ``folder``. ``outside`` lists
-    scripts of other folders that the body names; ``warnings`` lists faults that the loader accepted.
+    scripts of other folders that the body names; ``is_material`` is True for a skill of the folder that the work is
+    about, which its user has not trusted; ``warnings`` lists faults that the loader accepted.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Skill:
     outside: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     file: str = SKILL_FILE
+    is_material: bool = False
 
     @property
     def path(self) -> Path:
@@ -323,7 +325,7 @@ def _references(folder: Path, listing: _Listing, body: str) -> tuple[str, ...]:
 
 # ── remembering ─────────────────────────────────────────────────────────────────────────────────────────
 
-_FIELDS = tuple(Skill.__dataclass_fields__)
+_FIELDS = tuple(name for name in Skill.__dataclass_fields__ if name != "is_material")  # trust is asked for each time
 _KINDS = (str, str, str, str | None, str, list, list, list, bool, list, str, str, dict, list, list, list, str)
 """JSON types of a skill's fields, in their order."""
 

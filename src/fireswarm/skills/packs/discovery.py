@@ -60,6 +60,39 @@ def places(given: Iterable[Path], here: Path, home: Path, packaged: Path | None)
     return tuple(dict.fromkeys([*(here / path for path in given), *usual]))
 
 
+class AgentPlaces(NamedTuple):
+    """The folders that the command ``agent`` searches: those of the user, of the project, and the packaged one."""
+
+    own: tuple[Path, ...]
+    project: tuple[Path, ...]
+    packaged: tuple[Path, ...]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All of them, in the order of the search."""
+        return tuple(dict.fromkeys((*self.own, *self.project, *self.packaged)))
+
+    def find_own(self, limits: DiscoveryLimits) -> frozenset[str]:
+        """Return the real folders of the skills that are not of the project."""
+        found = discover((*self.own, *self.packaged), limits)
+        return frozenset(os.path.realpath(place.folder) for place in found.skills)
+
+
+def agent_places(
+    given: Iterable[Path], chosen: Iterable[Path], here: Path, home: Path, packaged: Path | None
+) -> AgentPlaces:
+    """Return the folders in order: a skill of a project does not take the place of one that the user has.
+
+    *given* are the user's; *chosen* are those of the settings, which are searched if none are *given*.
+    """
+    named = [here / path for path in given]
+    folders = [] if named else [here / path for path in chosen]
+    below = [path for path in folders if Path(os.path.normpath(path)).is_relative_to(here)]
+    own = [*named, *(path for path in folders if path not in below), home / ".agents" / "skills"]
+    project = [*below, here / "skills", here / ".agents" / "skills"]
+    return AgentPlaces(tuple(own), tuple(project), () if packaged is None else (packaged,))
+
+
 def discover(roots: Iterable[Path], limits: DiscoveryLimits | None = None) -> FoundSkill:
     """Find every skill below *roots*. Links within a root are followed, and each folder is visited once.
 
