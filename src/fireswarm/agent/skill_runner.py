@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import anyio.to_thread
 
@@ -119,9 +120,11 @@ async def _publish(
 
 
 def _place_in_workdir(artifact: Artifact, workdir: Path) -> Artifact:
-    if artifact.uri is None or not artifact.uri.startswith(WORKDIR_URI):
+    if artifact.uri is None or (not artifact.uri.startswith((WORKDIR_URI, "file:"))):
         return artifact
-    path = (workdir / artifact.uri.removeprefix(WORKDIR_URI)).resolve()
+    path = (workdir / unquote(artifact.uri.removeprefix(WORKDIR_URI).removeprefix("file://"))).resolve()
+    if not path.is_relative_to(workdir.resolve()):
+        raise SkillFailed(f"artifact {artifact.name or artifact.type!r} names {artifact.uri}: no file of the workdir")
     content = hashlib.sha256(path.read_bytes()).hexdigest() if artifact.sha256 and path.is_file() else artifact.sha256
     return artifact.model_copy(update={"uri": path.as_uri(), "sha256": content})
 

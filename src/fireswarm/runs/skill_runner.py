@@ -19,7 +19,7 @@ from fireswarm.processes.child_pool import Hold
 from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
 from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.skills.packs.catalog import Skill
-from fireswarm.skills.running.execute import CodeRules, run_skill
+from fireswarm.skills.running.execute import MAX_PATH_CHARS, CodeRules, run_skill
 from fireswarm.skills.running.inline_call import call_within
 
 Publish = Callable[[SkillResult, Path], Awaitable[tuple[SkillResult, tuple[Artifact, ...]]]]
@@ -90,12 +90,36 @@ class SkillRunner:
             return result, ()
         return await self.publish(result, workdir)
 
+    def _check_inner_places(self, skill: Skill, params: Mapping[str, Any]) -> None:
+        """Raise SkillRefused if another parameter than ``path`` names a place outside of the root that exists."""
+        root, workdirs = self.root.resolve(), self.rules.workdirs
+        for key, value in params.items():
+            if (
+                not isinstance(value, str)
+                or len(value) > MAX_PATH_CHARS
+                or "\0" in value
+                or value == self.request.context.get(key)
+            ):
+                continue
+            text = value.strip()
+            while text.casefold().startswith("file://"):
+                text = text[7:]
+            if not text.startswith(("/", "~", "..")):
+                continue
+            place = (root / Path(text).expanduser()).resolve()
+            own = workdirs is not None and place.is_relative_to(workdirs.resolve())
+            if place.exists() and not own and not place.is_relative_to(root):
+                raise SkillRefused(f"{skill.name}: {key} names {value}, which is outside of {root}")
+
     def _with_inner_path(self, skill: Skill, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return *params* with their ``path`` in full, relative to the root. Raises SkillRefused if it leads out."""
+        self._check_inner_places(skill, params)
         named = params.get("path")
         if not isinstance(named, str) or not named.strip() or named == self.request.context.get("path"):
             return params
         text = named.removeprefix("file://")
+        if "file:" in text.casefold():
+            raise SkillRefused(f"{skill.name}: the path {named} is no path of a file")
         if "://" in text or "\0" in text:
             return params
         path, root = (self.root / Path(text).expanduser()).resolve(), self.root.resolve()

@@ -16,7 +16,7 @@ from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.confinement.landlock.names import OWN_FOLDER, is_protected
 from fireswarm.redaction import shows, spell
-from fireswarm.settings.run_folders import state_home
+from fireswarm.settings.run_folders import state_home, swarm_folders
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -74,8 +74,10 @@ class Workspace:
 
     def _is_state(self, path: Path) -> bool:
         """Return True for the agent's state in a workspace that holds it, such as a home folder."""
-        state = state_home().resolve()
-        return state.is_relative_to(self.root) and path.is_relative_to(state)
+        kept = [place.resolve() for place in (state_home(), *swarm_folders())]
+        return any(
+            place.is_relative_to(self.root) and path.is_relative_to(place) for place in kept if place != self.root
+        )
 
     def _check_hidden(self, path: Path) -> None:
         if self.hides is not None and self.hides(path):

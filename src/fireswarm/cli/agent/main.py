@@ -219,7 +219,7 @@ def list_runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
 ) -> None:
     """List the runs of this folder, the newest first."""
-    from fireswarm.cli.agent.run_list import print_runs
+    from fireswarm.cli.agent.replay import print_runs
 
     print_runs(limit, as_json=as_json)
 

@@ -123,13 +123,14 @@ _TOOL_VARIABLES = {"PYENV_ROOT": ".pyenv", "NVM_DIR": ".nvm", "RUSTUP_HOME": ".r
 """Variables that name toolchains, which are otherwise searched for in the home folder of the command."""
 
 
-def toolchains(workspace: Path) -> list[Path]:
-    """Return the toolchains of this user, and the Pythons from which the environments of *workspace* were made."""
+def toolchains() -> list[Path]:
+    """Return the toolchains of this user.
+
+    The Python of an environment in a workspace is among them, or is the system's. What its ``pyvenv.cfg`` names does
+    not count: a command can write that.
+    """
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() may raise
-    found = [place for name in TOOLCHAINS if (place := home / name).exists() and not place.is_symlink()]
-    for name in (".venv", "venv", "env"):
-        found += [place for place in python_environment(workspace / name) if not place.is_relative_to(workspace)]
-    return found
+    return [place for name in TOOLCHAINS if (place := home / name).exists() and not place.is_symlink()]
 
 
 def toolchain_variables(given: Mapping[str, str]) -> dict[str, str]:

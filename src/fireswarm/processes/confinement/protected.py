@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.landlock.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
-MAX_SEARCHED = 5_000
+MAX_SEARCHED = 100_000
 """Entries of a folder in which swarms, sockets and devices are searched for before each command."""
 
 MAX_DEPTH = 4
@@ -29,6 +30,15 @@ def hidden_places(folder: Path) -> list[Path]:
     found = {place for place in known if place != folder and os.path.lexists(place) and not place.is_symlink()}
     found |= set(_search(folder))
     return sorted(place for place in found if not any(above in found for above in place.parents))
+
+
+def pin_parents(workspace: Path, hidden: Iterable[Path]) -> list[str]:
+    """Return the arguments of bubblewrap that keep the names of the folders above *hidden*.
+
+    If one was moved, the next command would see what is hidden in it.
+    """
+    above = {parent for place in hidden for parent in place.parents if parent.is_relative_to(workspace)} - {workspace}
+    return [word for parent in sorted(above) for word in ("--bind", str(parent), str(parent))]
 
 
 def hide(places: Iterable[Path]) -> list[str]:
@@ -51,7 +61,10 @@ def _search(folder: Path) -> Iterator[Path]:
             for entry in entries:
                 left -= 1
                 if left < 0:
-                    return
+                    raise SandboxRefused(
+                        f"{folder} has more than {MAX_SEARCHED:,} entries in its upper {MAX_DEPTH} levels, so that "
+                        "stores of swarms in it cannot be searched for: work in a folder within it"
+                    )
                 if entry.is_symlink():
                     continue
                 is_folder = entry.is_dir()

@@ -24,13 +24,21 @@ from fireswarm.processes.confinement.mounts import (
     system_mounts,
     system_places,
 )
-from fireswarm.processes.confinement.protected import changeable, everything_but, hidden_places, hide, kept_mounts
+from fireswarm.processes.confinement.protected import (
+    changeable,
+    everything_but,
+    hidden_places,
+    hide,
+    kept_mounts,
+    pin_parents,
+)
 from fireswarm.processes.confinement.view import (
     READ_ALL,
     TEMPORARY_BYTES,
     is_workspace,
     machine_places,
     named_environment,
+    outside_of,
 )
 
 
@@ -84,7 +92,8 @@ class SkillView:
     def _places(self, path: str) -> list[str]:
         """Return the paths outside of the workspaces that are readable."""
         given = [str(place.resolve()) for place in (*self.readable, *_packages())]
-        places = [*machine_places(path, network=self.network, accounts=True), *given]
+        outer = outside_of(path, [*self._folders(), self.workdir.resolve(), self.home.resolve()])
+        places = [*machine_places(outer, network=self.network, accounts=True), *given]
         return [place for place in dict.fromkeys(places) if Path(place).exists()]
 
     def _hidden(self) -> list[Path]:
@@ -124,6 +133,8 @@ class SkillView:
             mounts += [*folders(workspace), "--bind" if self.writes else "--ro-bind", str(workspace), str(workspace)]
             mounts += kept_mounts(workspace) if self.writes else []
         hidden = self._hidden()
+        for workspace in self._folders() if self.writes else ():
+            mounts += pin_parents(workspace, hidden)
         mounts += hide(hidden)
         for place in self.readable:
             if any(place.resolve().is_relative_to(above) for above in hidden):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,7 @@ from fireswarm.processes.confinement.protected import (
     hidden_places,
     hide,
     kept_mounts,
+    pin_parents,
 )
 from fireswarm.processes.descendants import MARK
 
@@ -74,11 +75,14 @@ NAMED = frozenset(
         *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING", "UV_PYTHON_INSTALL_DIR"),
         *("NVM_DIR", "NVM_BIN", "NODE_ENV", "VOLTA_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_HOME"),
         *("GOPATH", "GOROOT", "JAVA_HOME", "GEM_HOME", "GEM_PATH", "RBENV_ROOT", "ASDF_DATA_DIR", "DOTNET_ROOT"),
-        *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "PKG_CONFIG_PATH", "LD_LIBRARY_PATH"),
+        *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "PKG_CONFIG_PATH"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SOURCE_DATE_EPOCH", "CI"),
     }
 )
 """Environment variables that code of foreign origin gets, in addition to those of the locale (``LC_``)."""
+
+_AT_START = ("LD_", "DYLD_", "GLIBC_", "GCONV_", "LOCPATH", "MALLOC_", "BASH_", "ENV", "SHELLOPTS", "PS4", "PYTHONHOME")
+"""Beginnings of the names of variables that run code at the start of a program, or change its memory."""
 
 _CONFIGURED = (
     *("/etc/ssl", "/etc/ca-certificates", "/etc/pki", "/etc/localtime", "/etc/mime.types", "/etc/ld.so.conf"),
@@ -203,8 +207,16 @@ def environment_for(view: View, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def named_environment(given: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
-    """Return the variables that code of foreign origin gets in every profile: `NAMED`, and those in *passed*."""
-    return {name: value for name, value in given.items() if name in NAMED or name in passed or name.startswith("LC_")}
+    """Return the variables that code of foreign origin gets in every profile: `NAMED`, and those in *passed*.
+
+    Programs that confine the code start with the same variables. So none is passed on that lets the loader or a shell
+    run other code at its start.
+    """
+    return {
+        name: value
+        for name, value in given.items()
+        if (name in NAMED or name in passed or name.startswith("LC_")) and not name.startswith(_AT_START)
+    }
 
 
 def _owner(workspace: Path) -> tuple[int, int] | None:
@@ -248,7 +260,7 @@ def _mounts(view: View, path: str) -> list[str]:
     if view.writable and view.protects and not view.strict:
         arguments += kept_mounts(workspace)
     hidden = [] if view.strict else _hidden(view, workspace)
-    arguments += [*hide(hidden), *_task_mounts(view)]
+    arguments += [*(pin_parents(workspace, hidden) if view.writable else []), *hide(hidden), *_task_mounts(view)]
     arguments += [word for place in hidden if place.is_dir() for word in ("--remount-ro", str(place))]
     return [*arguments, *hidden_kernel_files(), *(("--remount-ro", "/dev") if view.strict else ())]
 
@@ -267,8 +279,16 @@ def _task_mounts(view: View) -> list[str]:
 def _readable(view: View, workspace: Path, path: str) -> list[str]:
     """Return the paths outside of the workspace that are readable."""
     given = (str(place) for place in _allowed_folders(view) if not place.is_relative_to(workspace))
-    places = [*machine_places(path, network=view.network), *map(str, toolchains(workspace)), *given]
+    outer = outside_of(path, [workspace, *(place for place in (view.outputs, view.inputs) if place is not None)])
+    places = [*machine_places(outer, network=view.network), *map(str, toolchains()), *given]
     return [place for place in dict.fromkeys(places) if Path(place).exists()]
+
+
+def outside_of(path: str, places: Iterable[Path]) -> str:
+    """Return the folders of a PATH that are not in one of *places*: code there could put a link in their place."""
+    inner = tuple(f"{str(place).rstrip('/')}/" for place in places)
+    listed = [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
+    return os.pathsep.join(folder for folder in listed if not f"{os.path.normpath(folder)}/".startswith(inner))
 
 
 def machine_places(path: str, *, network: bool = False, accounts: bool = False) -> list[str]:

@@ -40,7 +40,7 @@ _MISSING = re.compile(r"No such file or directory: '(/[^']+)'")
 class CodeRules:
     """The operator's rules for the code of skills, from `RuntimeSettings`.
 
-    ``workdirs`` is the folder of all workdirs: the process of a skill is reused for tasks with a workdir there.
+    ``workdirs`` is the folder of all workdirs: results of skills are below it.
     ``denied`` are files that the code does not read; with such rules, the packaged skills are confined too.
     """
 
@@ -83,8 +83,7 @@ async def run_skill(
                 if reach is None:
                     text = await run_in_child(run_entry, *call, asked, end, limiter=limiter)
                 else:
-                    kept = reach if reach.kept_for else None
-                    text = await call_pooled(partial(ConfinedProcess, reach), kept, (*call, asked, end), limiter)
+                    text = await call_pooled(partial(ConfinedProcess, reach), None, (*call, asked, end), limiter)
     except (anyio.BrokenWorkerProcess, EOFError, BrokenPipeError) as error:
         raise SkillFailed(
             f"the process of skill {skill.name!r} ended unexpectedly: out of memory, killed, or crashed"
@@ -132,17 +131,14 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
         return Reach(workdir, folders, readable=readable, confinement=confined, hidden=hidden)
     if rules.confinement not in CONFINING or not (is_foreign(skill) or hidden):
         return None
-    above = rules.workdirs.resolve() if rules.workdirs is not None else None
-    kept = not inputs and above in workdir.parents
     passed = tuple(name for name in rules.pass_environment if name not in MODEL_KEYS)
     return Reach(
-        above if kept and above else workdir,
+        workdir,
         folders,
         writes=skill.writes,
         readable=readable,
         network=True,
         passed=passed,
-        kept_for=str(skill.folder) if kept else "",
         confinement=rules.confinement,
         hidden=hidden,
     )

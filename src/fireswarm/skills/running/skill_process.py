@@ -25,15 +25,11 @@ from fireswarm.processes.child_pool import ends_folder
 from fireswarm.processes.confinement.protected import LateNames
 from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.descendants import tree
 from fireswarm.processes.messages import read_message, write_message
 from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 
 MAX_ANSWER_BYTES = 64_000_000
 """Maximum size of a message from the skill's process."""
-
-SLOT = "slot-"
-"""Beginning of the name of the folder in which a reused process has the files of a call."""
 
 CHILD = "fireswarm.skills.running.confined_child"
 
@@ -69,9 +65,7 @@ class Reach:
     """What a skill's code can read and write to, and ``network`` if it has one.
 
     It writes to ``workdir``, and to the ``workspaces`` if it ``writes``; it reads ``readable``. ``hidden`` files and
-    folders are not shown. ``passed`` are names of environment variables that it gets besides the usual ones. With
-    ``kept_for``, a process is reused for the next call with the same reach: ``workdir`` is then the folder of all
-    workdirs, of which it sees a place of its own only. The files of a call are there while the call runs.
+    folders are not shown. ``passed`` are names of environment variables that it gets besides the usual ones.
     """
 
     workdir: Path
@@ -80,7 +74,6 @@ class Reach:
     readable: tuple[Path, ...] = ()
     network: bool = False
     passed: tuple[str, ...] = ()
-    kept_for: str = ""
     confinement: str = "auto"
     hidden: tuple[Path, ...] = ()
 
@@ -94,20 +87,15 @@ class ConfinedProcess:
     def __init__(self, reach: Reach) -> None:
         self.idle_since = 0.0
         self._confinement = reach.confinement
-        self._slot: Path | None = None
-        self._own_processes = 0
         self._hidden = reach.hidden
         workdir = reach.workdir.resolve()
         self._has_answered = False
         self._ended = threading.Event()
         self._exceeded = ""
-        self._left_behind = False
         with ExitStack() as stack:
             home = tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True)
-            if reach.kept_for:
-                place = tempfile.TemporaryDirectory(prefix=SLOT, dir=workdir, ignore_cleanup_errors=True)
-                workdir = self._slot = Path(stack.enter_context(place)).resolve()
             private = Path(stack.enter_context(home)).resolve()
+            self._fixed = [place.resolve() for place in reach.readable if not place.resolve().is_relative_to(workdir)]
             self._view = SkillView(
                 private,
                 workdir,
@@ -127,8 +115,8 @@ class ConfinedProcess:
 
     @property
     def alive(self) -> bool:
-        """True until the process has ended; False also if its last entry left processes behind."""
-        return not self._left_behind and self._process.poll() is None
+        """True until the process has ended."""
+        return self._process.poll() is None
 
     def call(self, message: tuple[Any, ...]) -> tuple[bool, str] | None:
         """Run an entry and block until it ends; returns the result of `in_child.run_entry`.
@@ -137,43 +125,15 @@ class ConfinedProcess:
         it breaks the protocol or exceeds `LIMITS`.
         """
         self._late.look()
-        workdir, asked = self._enter(message)
         answered = threading.Event()
         watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
         watch.start()
         try:
-            answer = self._converse(asked)
-            self._left_behind = len(tree(self._process.pid)) > self._own_processes
-            return self._in_terms_of(workdir, answer)
+            return self._converse(message)
         finally:
             answered.set()
             watch.join()
-            self._leave(workdir)
             self._late.set_aside()
-
-    def _enter(self, message: tuple[Any, ...]) -> tuple[Path | None, tuple[Any, ...]]:
-        """Bring the files of the call's workdir to the process's own place, and name that in the message."""
-        if self._slot is None:
-            return None, message
-        *call, asked, end = message
-        request = json.loads(asked)
-        workdir = Path(request["workdir"])
-        _move_all(workdir, self._slot)
-        return workdir, (*call, json.dumps({**request, "workdir": str(self._slot)}), end)
-
-    def _leave(self, workdir: Path | None) -> None:
-        if self._slot is not None and workdir is not None:
-            _move_all(self._slot, workdir)
-
-    def _in_terms_of(self, workdir: Path | None, answer: tuple[bool, str] | None) -> tuple[bool, str] | None:
-        """Return the answer with paths in the workdir for those in the process's own place."""
-        if self._slot is None or workdir is None or answer is None:
-            return answer
-        ok, text = answer
-        for form in (str, Path.as_uri):
-            here, there = (json.dumps(form(place), ensure_ascii=False)[1:-1] for place in (self._slot, workdir))
-            text = text.replace(here, there)
-        return ok, text
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
@@ -193,8 +153,6 @@ class ConfinedProcess:
             write_message(requests, json.dumps(call).encode())
             while True:
                 message = json.loads(read_message(answers, limit=MAX_ANSWER_BYTES))
-                if not self._has_answered:  # it tells that it is ready for the first call
-                    self._own_processes = len(tree(self._process.pid))
                 self._has_answered = True
                 if "answer" in message:
                     return _answer(message["answer"])
@@ -228,10 +186,10 @@ class ConfinedProcess:
                     (workspace / path).parent.mkdir(parents=True, exist_ok=True)
                     (workspace / path).write_bytes(content)
                 command = [word.replace(program.workspace, str(workspace)) for word in program.command]
-                environment = {
-                    name: value.replace(program.workspace, str(workspace))
-                    for name, value in program.environment.items()
-                }
+                known = os.environ.get("PATH", os.defpath).split(os.pathsep)
+                path = [folder for folder in program.environment.get("PATH", "").split(os.pathsep) if folder in known]
+                given = {**program.environment, "PATH": os.pathsep.join(path)}
+                environment = {name: value.replace(program.workspace, str(workspace)) for name, value in given.items()}
                 view = View(workspace, program.writable, program.readable, protects=False, hidden=self._hidden)
                 code, output = run_confined(
                     command,
@@ -246,19 +204,11 @@ class ConfinedProcess:
             return {"code": code, "output": output.replace(str(workspace), program.workspace)}
 
     def _check_readable(self, program: WantedProgram) -> None:
-        """Raise SandboxRefused if the skill asks for a place that it cannot read itself."""
-        seen = (*self._view.visible, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
+        """Raise SandboxRefused if the skill asks for a place that it can change, or that it cannot read itself."""
+        seen = (*self._fixed, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
         for place in program.readable:
-            if not any(place.resolve().is_relative_to(known) for known in seen):
-                raise SandboxRefused(f"the skill itself cannot read {place}")
-
-
-def _move_all(source: Path, target: Path) -> None:
-    """Move all that *source* holds to *target*, a folder of the same file system. A link is moved, not followed."""
-    with os.scandir(source) as entries:
-        names = [entry.name for entry in entries]
-    for name in names:
-        (source / name).replace(target / name)
+            if not place.is_absolute() or not any(place.resolve().is_relative_to(known) for known in seen):
+                raise SandboxRefused(f"a skill does not let programs read {place}: only packages and its own folder")
 
 
 def _program() -> str:

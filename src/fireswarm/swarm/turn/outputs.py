@@ -60,7 +60,7 @@ async def publish_artifacts(turn: Turn, result: SkillResult, workdir: Path) -> S
             name = artifact.uri.removeprefix(WORKDIR_URI)
             update["uri"] = await turn.swarm.blobs.put_file(_blob_name(turn, name), _file_in(workdir, name, artifact))
         else:
-            update["uri"] = turn.origins.get(artifact.uri, artifact.uri)
+            update["uri"] = _known_uri(turn, artifact)
         published.append(artifact.model_copy(update=update))
     shutil.rmtree(workdir, ignore_errors=True)
     return result.model_copy(update={"artifacts": (*published, *outputs)})
@@ -194,6 +194,18 @@ async def _store_large_value(turn: Turn, artifact: Artifact, number: int) -> dic
 
 def _blob_name(turn: Turn, name: str) -> str:
     return f"{turn.task.session_hash}/{turn.task.task_id}/{name}"
+
+
+def _known_uri(turn: Turn, artifact: Artifact) -> str:
+    """Return the stored URI of an artifact that the task was given. Raises SkillFailed for another file.
+
+    The next task's code may read what an artifact names, so a skill names only its own files and those it was given.
+    """
+    uri = str(artifact.uri)
+    if uri.startswith("file:") and uri not in turn.origins and uri not in turn.origins.values():
+        named = artifact.name or artifact.type
+        raise SkillFailed(f"artifact {named!r} names {uri}: write the file to the workdir, and name it with workdir:")
+    return turn.origins.get(uri, uri)
 
 
 def _file_in(workdir: Path, name: str, artifact: Artifact) -> Path:

@@ -261,6 +261,8 @@ class PassedOnCalls:
             self._leave(first.place, second.place)
             self._check(first.path)
             self._check(second.path)
+            if any(place.startswith((f"{first.path}/", f"{second.path}/")) for place in self._hidden):
+                raise PermissionError(errno.EACCES, "what is hidden in it would be seen elsewhere")
             names = (os.fsencode(first.text), second.folder, os.fsencode(second.text))
             if _libc.renameat2(first.folder, names[0], names[1], names[2], ctypes.c_uint(flags)):
                 code = ctypes.get_errno()

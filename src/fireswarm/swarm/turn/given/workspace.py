@@ -51,6 +51,8 @@ def check_planned_paths(tasks: tuple[PlannedTask, ...], turn: Turn) -> None:
 def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
     """Return the path that a context names, relative to *base*; None for no path, and for an address."""
     named = context.get("path")
+    if isinstance(named, str) and "file:" in named.removeprefix("file://").casefold():
+        raise InvalidInput(f"context.path {named} is no path of a file")
     if not isinstance(named, str) or not named.strip() or "://" in named.removeprefix("file://"):
         return None
     path = Path(named.removeprefix("file://")).expanduser()
