@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -131,8 +133,10 @@ def _place_in_workdir(artifact: Artifact, workdir: Path) -> Artifact:
 
 def clean_files(folder: Path, redact: Redactor) -> None:
     """Remove secrets from the text files of a skill."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_CLEANED_BYTES:
+    found = [Path(where, name) for where, _, names in os.walk(folder) for name in names]  # it follows no links
+    for path in sorted(found):
+        state = path.lstat()
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink > 1 or state.st_size > MAX_CLEANED_BYTES:
             continue
         try:
             text = path.read_bytes().decode("utf-8")

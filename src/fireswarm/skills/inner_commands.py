@@ -232,7 +232,7 @@ def _add_git_setting(key: str, value: str, found: ShellLine) -> None:
     elif not _HARMLESS_KEYS.fullmatch(key):
         _add_line(value.removeprefix("!"), found)
         if key.lower().startswith("alias.") and not value.startswith("!"):
-            found.commands.append(["git", *value.split()])
+            found.commands.append(f"git {value}".split())
         found.computed = found.computed or key.lower().startswith(("include", "core.hookspath"))
 
 

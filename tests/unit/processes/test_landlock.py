@@ -224,6 +224,9 @@ def test_store_that_a_person_started_meanwhile_keeps_its_name(workspace: Path) -
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert late.set_aside() == []
+    (workspace / ".fireswarm").rename(workspace / "before")
+    late = LateNames([workspace])
+    (workspace / "before").rename(workspace / ".fireswarm")
     assert late.set_aside() == [".fireswarm is now .fireswarm.set-aside-1: only a person makes .fireswarm here"]
     assert not (workspace / ".fireswarm").exists()
 
@@ -263,12 +266,9 @@ def test_git_folder_without_hooks_gets_none(workspace: Path) -> None:
     assert sorted(path.name for path in (workspace / ".git").iterdir()) == ["HEAD", "objects", "refs", "usual"]
 
 
-def test_names_that_people_make_between_two_calls_stay(workspace: Path) -> None:
+def test_link_that_is_replaced_is_a_late_name(workspace: Path) -> None:
     (workspace / "roles").symlink_to(workspace / "src")
     late = LateNames([workspace])
-    (workspace / "agent.yaml").write_text("mine")
-    late.look()
-    assert late.set_aside() == []
     (workspace / "roles").unlink()
     (workspace / "roles").mkdir()
     assert late.set_aside() == ["roles is now roles.set-aside-1: only a person makes roles here"]

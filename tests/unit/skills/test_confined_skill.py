@@ -222,18 +222,19 @@ async def test_cancelled_call_ends_the_skill(work: Path) -> None:
 
 
 async def test_cancelled_call_ends_the_program_of_the_skill(work: Path) -> None:
+    ready = work / "skills" / "attack" / "ready"
     body = (
         "place = request.workdir / 'p'; place.mkdir()\n"
-        f"        command = ['sh', '-c', 'sleep {NAP} & echo > {work / 'target' / 'ready'}; wait']\n"
-        f"        view = pipelines.View(place, writable=True, readable=(Path({str(work / 'target' / 'ready')!r}),))\n"
+        f"        command = ['sh', '-c', 'sleep {NAP} & echo > {ready}; wait']\n"
+        f"        view = pipelines.View(place, writable=True, readable=(Path({str(ready)!r}),))\n"
         "        pipelines.run_confined(command, view, {'PATH': '/usr/bin:/bin'}, 600.0)"
     )
-    os.mkfifo(work / "target" / "ready")
     asked = request(work / "out", path=str(work / "target")).model_copy(update={"constraints": {"read_only": True}})
     skill = skill_with(work, code(body))
+    os.mkfifo(ready)  # a program reads the folder of its skill
     async with anyio.create_task_group() as group:
         group.start_soon(run_skill, skill, asked)
-        await anyio.to_thread.run_sync((work / "target" / "ready").read_text, abandon_on_cancel=True)
+        await anyio.to_thread.run_sync(ready.read_text, abandon_on_cancel=True)
         with anyio.fail_after(PATIENCE_SECONDS):  # it has begun, but may not be called sleep yet
             while not [each for each in psutil.process_iter(["cmdline"]) if NAP in (each.info["cmdline"] or ())]:
                 await anyio.lowlevel.checkpoint()

@@ -15,7 +15,18 @@ from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from tests.support.confinement import hide_landlock, use_rung
-from tests.unit.skills.test_confined_skill import ATTACKS, HEAD, NAP, SHARED, TAIL, code, skill_with, state, work
+from tests.unit.skills.test_confined_skill import (
+    ATTACKS,
+    HEAD,
+    NAP,
+    SECRET,
+    SHARED,
+    TAIL,
+    code,
+    skill_with,
+    state,
+    work,
+)
 from tests.unit.skills.test_running import request
 
 __all__ = ["work"]
@@ -130,15 +141,38 @@ async def test_skill_runs_an_event_loop_and_resolves_names(work: Path) -> None:
     assert summary in ("127.0.0.1; True", "::1; True")
 
 
-async def test_process_is_kept_for_the_next_task_of_the_same_skill_and_folder(work: Path) -> None:
+async def test_each_task_has_a_process_of_its_own(work: Path) -> None:
+    """A process that was reused could keep files of earlier tasks open, and exchange them while they are published."""
     rules = CodeRules(workdirs=work)
     source = (
         "from fireswarm import SkillResult\nnumbers = iter('123')\n"
         "def run(request):\n    return SkillResult(summary=next(numbers))\n"
     )
-    (work / "other").mkdir()
-    told = [(await run(work, source, rules, path=str(work / place))).summary for place in ("target", "target", "other")]
-    assert told == ["1", "2", "1"]
+    assert [(await run(work, source, rules, path=str(work / "target"))).summary for _ in range(2)] == ["1", "1"]
+
+
+@pytest.mark.parametrize("place", ["home", "target", "out", "~"])
+async def test_program_of_a_skill_reads_no_more_than_packages(place: str, work: Path) -> None:
+    named = place if place == "~" else str(work / place)
+    body = (
+        f"place = request.workdir / 'p'; place.mkdir()\n"
+        f"        view = pipelines.View(place, writable=True, readable=(Path({named!r}),))\n"
+        "        told.append(str(pipelines.run_confined(['ls'], view, {'PATH': '/usr/bin:/bin'}, 60.0)))"
+    )
+    assert (await run(work, code(body), path=str(work / "target"))).summary == "SandboxRefused"
+
+
+async def test_program_of_a_skill_gets_no_folders_of_programs_that_the_skill_chooses(work: Path) -> None:
+    (work / "home" / "bin").mkdir()
+    (work / "home" / "bin" / "file").write_text(SECRET)
+    body = (
+        "place = request.workdir / 'p'; place.mkdir()\n"
+        f"        path = {{'PATH': '/usr/bin:/bin:{work}/home/bin', 'LD_PRELOAD': '/nowhere/own.so'}}\n"
+        f"        command = ['cat', {str(work / 'home' / 'bin' / 'file')!r}]\n"
+        "        told.append(str(pipelines.run_confined(command, pipelines.View(place), path, 60.0)))"
+    )
+    told = (await run(work, code(body), path=str(work / "target"))).summary
+    assert SECRET not in told and "ld.so" not in told and "cat" in told
 
 
 async def test_process_that_left_another_one_behind_is_ended_with_it(work: Path) -> None:

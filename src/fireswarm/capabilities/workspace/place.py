@@ -75,9 +75,8 @@ class Workspace:
     def _is_state(self, path: Path) -> bool:
         """Return True for the agent's state in a workspace that holds it, such as a home folder."""
         kept = [place.resolve() for place in (state_home(), *swarm_folders())]
-        return any(
-            place.is_relative_to(self.root) and path.is_relative_to(place) for place in kept if place != self.root
-        )
+        inner = (place for place in kept if place != self.root and place.is_relative_to(self.root))
+        return any(path.is_relative_to(place) for place in inner)
 
     def _check_hidden(self, path: Path) -> None:
         if self.hides is not None and self.hides(path):

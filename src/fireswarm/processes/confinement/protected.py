@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from fireswarm.errors import SandboxRefused
@@ -109,42 +111,69 @@ def kept_mounts(workspace: Path) -> list[str]:
     return [*mounts, *(word for kept in protected_places(workspace) for word in ("--ro-bind", str(kept), str(kept)))]
 
 
+_known: dict[Path, dict[Path, str]] = {}
+"""What was in a workspace before the first of the commands that work there now, with the targets of links.
+
+A link is not mounted, so code can replace it.
+"""
+
+_working: Counter[Path] = Counter()
+_lock = threading.Lock()
+
+
 @dataclass(slots=True)
 class LateNames:
     """Protected names that appear in ``workspaces`` while code works there: at its end, they get another name.
 
-    bubblewrap cannot forbid to make them.
+    bubblewrap cannot forbid to make them. What one command makes is not taken for known by another that begins
+    meanwhile in this process.
     """
 
     workspaces: Sequence[Path]
-    _known: dict[Path, str] = field(default_factory=dict[Path, str])
-    """What was there, with the targets of links: a link is not mounted, so code can replace it."""
+    _ended: bool = False
 
     def __post_init__(self) -> None:
-        self.look()
-
-    def look(self) -> None:
         """Learn what is there now: what people made until now stays."""
-        self._known = {path: _target(path) for path in self._find()}
+        with _lock:
+            for workspace in self.workspaces:
+                if not _working[workspace]:
+                    _known[workspace] = {path: _target(path) for path in _find(workspace)}
+                _working[workspace] += 1
 
     def set_aside(self) -> list[str]:
-        """Give what has appeared another name; returns one line for each."""
-        lines: list[str] = []
-        for path in self._find():
-            is_known = path in self._known and self._known[path] in ("", _target(path))
-            if is_known or (path.name == OWN_FOLDER and _is_in_use(path)):
-                continue
-            with contextlib.suppress(OSError):
-                other = _free_name(path)
-                path.rename(other)
-                lines.append(f"{path.name} is now {other.name}: only a person makes {path.name} here")
+        """Give what has appeared another name; returns one line for each. Further calls do nothing."""
+        if self._ended:
+            return []
+        self._ended = True
+        with _lock:
+            lines = [line for workspace in self.workspaces for line in _set_aside(workspace)]
+            for workspace in self.workspaces:
+                _working[workspace] -= 1
+                if not _working[workspace]:
+                    del _working[workspace], _known[workspace]
         return lines
 
-    def _find(self) -> Iterator[Path]:
-        for workspace in self.workspaces:
-            for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
-                with contextlib.suppress(OSError), os.scandir(folder) as entries:
-                    yield from sorted(Path(entry.path) for entry in entries if entry.name.casefold() in names)
+
+def _set_aside(workspace: Path) -> list[str]:
+    """Give what is in *workspace*, and was not there before its commands, another name."""
+    lines: list[str] = []
+    known = _known[workspace]
+    for path in list(_find(workspace)):
+        is_known = path in known and known[path] in ("", _target(path))
+        if is_known or (path.name == OWN_FOLDER and _is_in_use(path)):
+            continue
+        with contextlib.suppress(OSError):
+            other = _free_name(path)
+            path.rename(other)
+            lines.append(f"{path.name} is now {other.name}: only a person makes {path.name} here")
+    return lines
+
+
+def _find(workspace: Path) -> Iterator[Path]:
+    """Yield the protected names that exist in *workspace*."""
+    for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            yield from sorted(Path(entry.path) for entry in entries if entry.name.casefold() in names)
 
 
 def _target(path: Path) -> str:

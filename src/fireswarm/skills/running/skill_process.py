@@ -95,7 +95,9 @@ class ConfinedProcess:
         with ExitStack() as stack:
             home = tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True)
             private = Path(stack.enter_context(home)).resolve()
-            self._fixed = [place.resolve() for place in reach.readable if not place.resolve().is_relative_to(workdir)]
+            changing = [workdir, *(folder.resolve() for folder in reach.workspaces if reach.writes)]
+            readable = [place.resolve() for place in reach.readable]
+            self._fixed = [place for place in readable if not any(map(place.is_relative_to, changing))]
             self._view = SkillView(
                 private,
                 workdir,
@@ -124,7 +126,6 @@ class ConfinedProcess:
         Raises SandboxRefused if the process cannot be confined here, EOFError or OSError if it dies, and SkillFailed if
         it breaks the protocol or exceeds `LIMITS`.
         """
-        self._late.look()
         answered = threading.Event()
         watch = threading.Thread(target=self._watch, args=(answered,), daemon=True)
         watch.start()
@@ -133,12 +134,12 @@ class ConfinedProcess:
         finally:
             answered.set()
             watch.join()
-            self._late.set_aside()
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
         self._ended.set()
         self._confined.kill()
+        self._late.set_aside()
         self._home.close()
 
     def _watch(self, answered: threading.Event) -> None:

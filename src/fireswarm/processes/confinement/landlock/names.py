@@ -19,20 +19,8 @@ PROTECTED = frozenset(
         *("agent.yaml", "swarm.yaml", "roles", "skills", "capabilities", "mailbox", "schemas"),
         *(".agents", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json"),
         *(".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".zed", ".envrc", ".husky", ".gitmodules"),
-        *(
-            ".bashrc",
-            ".bash_profile",
-            ".bash_login",
-            ".bash_logout",
-            ".bash_aliases",
-            ".profile",
-            ".zshrc",
-            ".zshenv",
-            ".zprofile",
-            ".zlogin",
-            ".zlogout",
-            ".gitconfig",
-        ),
+        *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),
+        *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".gitconfig"),
         *(".ssh", ".gnupg", ".config", ".pam_environment", ".ripgreprc"),
     }
 )

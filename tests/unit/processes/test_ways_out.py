@@ -1,0 +1,131 @@
+"""Ways out of the confinement that were found by attacking it: each stays closed, on each rung."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement import protected
+from fireswarm.processes.confinement.protected import LateNames, hidden_places
+from fireswarm.processes.confinement.view import View
+from fireswarm.processes.run import run_confined
+from fireswarm.settings.run_folders import STATE_HOME
+from tests.support.confinement import use_rung
+from tests.support.patience import PATIENCE_SECONDS
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="code is confined on Linux")
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+SECRET = "sesame-4711"
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"], autouse=True)
+def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    use_rung(request.param, monkeypatch)
+    return str(request.param)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of the user, with a secret and the agent's state."""
+    folder = tmp_path / "home"
+    for name in (".ssh", ".local/lib/python3.12", ".local/bin", ".local/state/fireswarm"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "file").write_text(SECRET)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv(STATE_HOME, raising=False)
+    return folder
+
+
+@pytest.fixture
+def workspace(home: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    try:
+        View(folder).check()
+    except SandboxRefused as error:
+        pytest.skip(str(error))
+    return folder
+
+
+def run(line: str, folder: Path, **more: str) -> str:
+    given = {"PATH": PATH, "LANG": "C.UTF-8"} | more
+    return run_confined(["/bin/bash", "-c", line], View(folder, writable=True), given, PATIENCE_SECONDS)[1]
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_AUDIT"])
+def test_loader_of_the_launcher_takes_nothing_of_the_command(name: str, workspace: Path) -> None:
+    told = run("echo done; env", workspace, **{name: str(workspace / "own.so")})
+    assert "done" in told and "ld.so" not in told and name not in told
+
+
+@pytest.mark.parametrize(
+    "names", ["LD_LIBRARY_PATH", "GLIBC_TUNABLES", "BASH_ENV", "BASH_FUNC_id%%", "ENV", "GCONV_PATH"]
+)
+def test_variables_that_run_code_at_a_start_are_not_passed_on(names: str, workspace: Path) -> None:
+    assert names not in run("env", workspace, **{names: str(workspace)})
+
+
+def test_link_in_the_place_of_a_folder_of_programs_opens_nothing(workspace: Path, home: Path) -> None:
+    (workspace / ".venv" / "bin").mkdir(parents=True)
+    path = f"{workspace}/.venv/bin:{PATH}"
+    run(f"mv .venv/bin .venv/b; ln -s {home} .venv/bin", workspace, PATH=path)
+    assert (workspace / ".venv" / "bin").is_symlink()
+    told = run(
+        "ls .venv/bin/; cat .venv/bin/.ssh/file .venv/bin/.local/state/fireswarm/file; echo done", workspace, PATH=path
+    )
+    assert "done" in told and SECRET not in told
+
+
+@pytest.mark.parametrize("base", [".local/bin", ".ssh/bin"])
+def test_environment_that_a_command_makes_opens_nothing(base: str, workspace: Path, home: Path) -> None:
+    run(f"mkdir -p .venv/bin; echo 'home = {home}/{base}' > .venv/pyvenv.cfg", workspace)
+    told = run(
+        f"cat {home}/.local/state/fireswarm/file {home}/.local/lib/python3.12/file {home}/.ssh/file; echo done",
+        workspace,
+    )
+    assert "done" in told and SECRET not in told
+
+
+@pytest.mark.parametrize("place", ["proj/deep/.fireswarm", ".local/state/fireswarm"])
+def test_folder_above_what_is_hidden_keeps_its_name(place: str, home: Path) -> None:
+    (home / place).mkdir(parents=True, exist_ok=True)
+    (home / place / "file").write_text(SECRET)
+    top, *_ = Path(place).parts
+    moves = (
+        f'mkdir -p a/b/c/d/e; mv {top} a/b/c/d/e/; mv {top} moved; python3 -c \'import os; os.rename("{top}", "m2")\''
+    )
+    told = run(f"{moves}; grep -r sesame a moved m2", home)
+    told += run("cat $(find . -path '*fireswarm/file') /dev/null; grep -rl sesame . --include=file; echo done", home)
+    assert "done" in told and SECRET not in told
+    assert (home / place / "file").read_text() == SECRET
+
+
+def test_search_that_would_not_end_refuses_the_folder(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protected, "MAX_SEARCHED", 5)
+    for number in range(6):
+        (workspace / str(number)).touch()
+    with pytest.raises(SandboxRefused, match="more than 5 entries"):
+        hidden_places(workspace)
+
+
+def test_name_that_one_command_makes_is_not_known_to_another_that_begins_meanwhile(workspace: Path) -> None:
+    first = LateNames([workspace])
+    (workspace / ".vscode").mkdir()
+    second = LateNames([workspace])
+    assert first.set_aside() == [".vscode is now .vscode.set-aside-1: only a person makes .vscode here"]
+    (workspace / ".vscode").mkdir()
+    assert second.set_aside() == [".vscode is now .vscode.set-aside-2: only a person makes .vscode here"]
+    (workspace / ".vscode").mkdir()  # by a person: no command works there
+    third = LateNames([workspace])
+    assert third.set_aside() == [] and third.set_aside() == []
+    assert (workspace / ".vscode").is_dir()
+
+
+@pytest.mark.parametrize("name", [".devcontainer.json", ".bash_aliases", ".zlogin", ".zed"])
+def test_further_settings_of_shells_and_editors_are_not_made(name: str, workspace: Path) -> None:
+    run(f"echo x > {name}; echo y > other", workspace)
+    assert not (workspace / name).exists() and (workspace / "other").exists()
