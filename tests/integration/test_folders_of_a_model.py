@@ -61,6 +61,64 @@ async def test_a_model_gives_a_skill_no_folder_outside_of_its_own(path: str, rea
     assert "is outside of" in "\n".join(shown), shown
 
 
+@pytest.mark.parametrize(
+    ("skill", "given"),
+    [
+        ("workspace-inventory", {"path": "file://file://{outside}"}),
+        ("content-summarizer", {"path": "FILE://file:{outside}"}),
+        ("csv-forecast", {"csv": "{outside}/b.md"}),
+        ("csv-forecast", {"csv": "file://file://{outside}/b.md"}),
+        ("csv-forecast", {"csv": "~/.ssh"}),
+        ("csv-forecast", {"csv": "../other/b.md"}),
+        ("csv-forecast", {"csv": "link/b.md"}),
+    ],
+)
+async def test_a_model_gives_a_skill_no_file_outside_of_its_own_folder_by_any_name(
+    skill: str, given: dict[str, str], folder: Path
+) -> None:
+    (folder.parent / "home" / ".ssh").mkdir()
+    shown = await outputs_of(folder, skill, {key: named(value, folder) for key, value in given.items()})
+    assert "is outside of" in shown or "is no path of a file" in shown, shown
+    assert "secret" not in shown
+
+
+FORGING = """
+from fireswarm import Artifact, SkillResult
+
+def run(request):
+    uri = {uri!r}
+    return SkillResult(summary="made", artifacts=(Artifact(type="file", name="x", uri=uri),))
+"""
+
+
+@pytest.mark.parametrize("uri", ["file://{outside}/b.md", "workdir:../../../../b.md", "file://{outside}"])
+async def test_a_skill_names_no_file_of_others_as_its_result(uri: str, folder: Path, tmp_path: Path) -> None:
+    """The code of the next skill may read what a result names."""
+    scripts = tmp_path / "skills" / "forging" / "scripts"
+    scripts.mkdir(parents=True)
+    (scripts.parent / "SKILL.md").write_text(
+        "---\nname: forging\ndescription: Forges a file.\nmetadata: {entry: scripts/skill.py}\n---\n"
+    )
+    (scripts / "skill.py").write_text(FORGING.format(uri=named(uri, folder)))
+    shown = await outputs_of(folder, "forging", {}, tmp_path / "skills")
+    assert "no file of the workdir" in shown, shown
+
+
+async def outputs_of(folder: Path, skill: str, given: dict[str, str], *skills: Path) -> str:
+    """Let a model call a skill; returns what it is told."""
+    shown: list[str] = []
+
+    def model(request: ChatRequest) -> Answer:
+        shown.extend(output.text for output in request.messages[-1].outputs)
+        if shown:
+            return "done"
+        return {"calls": [{"name": "use_skill", "input": {"name": skill, "reason": "x", "input": given}}]}
+
+    catalog = load_catalog([*skills, packaged_path("skills")])
+    await carry_out(AgentSettings(), catalog, AgentTask("list", yes=True), folder, model=ScriptedModel(model))
+    return "\n".join(shown)
+
+
 async def test_a_model_gives_a_skill_a_part_of_its_folder(folder: Path) -> None:
     shown: list[str] = []
 

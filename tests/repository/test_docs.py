@@ -178,7 +178,7 @@ def test_pages_name_only_known_environment_variables() -> None:
     text = "\n".join(read(page) for page in PAGES)
     outside = {
         NO_SYSTEM_PACKAGES: "tools/setup.sh",
-        STORE_TOKEN: "src/fireswarm/settings/swarm.py",
+        STORE_TOKEN: "src/fireswarm/settings/trust.py",
         FOLDER_OF_TASKS: "compose.yaml",
         VARIABLE: "src/fireswarm/settings/trust.py",
         "FIRESWARM_PUBLIC_SKILLS": "tests/packs/test_public_skills.py",

@@ -11,6 +11,7 @@ import pytest
 from fireswarm.capabilities.workspace import ripgrep
 from fireswarm.capabilities.workspace.reading import reading_tools
 from fireswarm.errors import InvalidInput
+from fireswarm.settings.run_folders import add_swarm_folders
 
 pytestmark = pytest.mark.anyio
 
@@ -52,10 +53,12 @@ async def test_runs_of_the_agent_are_left_out(tmp_path: Path) -> None:
 async def test_state_of_the_agent_in_the_workspace_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person works in the home folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    lay_out(tmp_path, "state/fireswarm/x/steps.jsonl", "state/other/a.txt")
+    lay_out(tmp_path, "state/fireswarm/x/steps.jsonl", "state/other/a.txt", "elsewhere/data/store.db")
+    add_swarm_folders(tmp_path / "elsewhere" / "data")
     assert await use(tmp_path, "list_files") == "state/other/a.txt (4 bytes)"
     assert await use(tmp_path, "search_files", pattern="ada") == "state/other/a.txt:1:ada"
-    for tool, path in (("list_files", "state/fireswarm"), ("read_file", "state/fireswarm/x/steps.jsonl")):
+    files = ("state/fireswarm/x/steps.jsonl", "elsewhere/data/store.db")
+    for tool, path in (("list_files", "state/fireswarm"), *(("read_file", file) for file in files)):
         with pytest.raises(InvalidInput, match="belongs to fireswarm"):
             await use(tmp_path, tool, path=path)
 

@@ -159,7 +159,8 @@ async def test_program_of_a_skill_reads_no_more_than_packages(place: str, work: 
         f"        view = pipelines.View(place, writable=True, readable=(Path({named!r}),))\n"
         "        told.append(str(pipelines.run_confined(['ls'], view, {'PATH': '/usr/bin:/bin'}, 60.0)))"
     )
-    assert (await run(work, code(body), path=str(work / "target"))).summary == "SandboxRefused"
+    told = (await run(work, code(body), path=str(work / "target"))).summary
+    assert told.startswith("a skill does not let programs read")
 
 
 async def test_program_of_a_skill_gets_no_folders_of_programs_that_the_skill_chooses(work: Path) -> None:

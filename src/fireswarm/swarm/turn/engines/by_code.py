@@ -13,12 +13,13 @@ from fireswarm.settings.agent import PermissionSettings
 from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.content_hash import content_hash
+from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.execute import run_skill
 from fireswarm.swarm.parts import InlineSkill
 from fireswarm.swarm.turn.engines.permission import waiting_for_approval
 from fireswarm.swarm.turn.engines.unnamed import reason_not_answered, with_note
 from fireswarm.swarm.turn.outcome import SkillReportedFailure
-from fireswarm.swarm.turn.outputs import denied_reads, publish_artifacts
+from fireswarm.swarm.turn.outputs import publish_artifacts
 from fireswarm.swarm.turn.state import Turn
 
 Execute = Callable[[SkillRequest], Awaitable[SkillResult]]
@@ -75,7 +76,9 @@ async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
     """Run the skill's entry in a child process, in the request's workdir."""
     make_state_folder(request.workdir)
     swarm = turn.swarm
-    rules = replace(swarm.code_rules, denied=denied_reads(turn))
+    layers = (swarm.settings, turn.card, turn.task.constraints)
+    denied = DeniedReads(tuple(rule for layer in layers for rule in layer.permissions.deny))
+    rules = replace(swarm.code_rules, denied=denied)
     return await run_skill(skill, request, swarm.processes, turn.journal.hold, rules)
 
 
