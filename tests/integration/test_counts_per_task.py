@@ -36,7 +36,7 @@ BOUNDS: dict[str, dict[str, float]] = {
         "thread hops": 0.3,
         "RPCs": 0.3,
         "SQL statements": 1,
-        "file system calls": 1.5,
+        "file system calls": 0.3,
     },
 }
 """Most that each may cost, on average."""

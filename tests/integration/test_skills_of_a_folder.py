@@ -68,8 +68,8 @@ def test_skill_of_a_folder_does_not_take_the_place_of_the_users(tmp_path: Path) 
     catalog = agent_catalog(AgentSettings(), root, home)
     assert catalog.get("repo-helper").folder == home / ".agents" / "skills" / "repo-helper"
     assert not catalog.get("repo-helper").is_material
-    assert catalog.get("outside-helper").is_material, "it is found through the folder"
-    assert not any(skill.is_material for name, skill in catalog.skills.items() if name != "outside-helper")
+    assert "outside-helper" not in catalog.skills, "a link out of the folder is not followed"
+    assert not any(skill.is_material for skill in catalog.skills.values())
     given = agent_catalog(AgentSettings(), root, home, [root / "skills"])
     assert given.get("repo-helper").folder == root / "skills" / "repo-helper"
     assert not given.get("repo-helper").is_material, "the user named its folder"

@@ -16,6 +16,9 @@ from typing import Any
 RPCS = frozenset({"_send", "query", "get_many", "count", "listening"})
 """Functions of the store's adapter that each make one remote call."""
 
+NO_FILES = frozenset({"fspath", "getpid"})
+"""Functions of the module of the file system that reach no file."""
+
 SQL = frozenset({"execute", "executemany", "executescript"})
 KINDS = ("python calls", "thread hops", "RPCs", "SQL statements", "file system calls")
 
@@ -34,7 +37,7 @@ def counting() -> Generator[Counter[str]]:
             elif code.co_name in RPCS and code.co_filename.endswith("storage/firestore/store.py") and _starts(frame):
                 found["RPCs"] += frame.f_locals.get("paths") != []  # reading no document makes no call
         elif event == "c_call":
-            if getattr(argument, "__module__", None) == "posix":
+            if getattr(argument, "__module__", None) == "posix" and argument.__name__ not in NO_FILES:
                 found["file system calls"] += 1
             elif argument.__name__ in SQL and type(argument.__self__).__module__ == "sqlite3":
                 found["SQL statements"] += 1
