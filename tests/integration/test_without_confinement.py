@@ -110,6 +110,33 @@ def test_doctor_fails_for_skills_that_would_block_and_notes_it_otherwise(tmp_pat
     assert ok is False and MEND in detail and "skill teller cannot run" in detail
 
 
+def trust_scout(root: Path) -> None:
+    lay_out(root, {"teller": SAYS_SO}, settings={})
+    card = root / "roles" / "scout" / "ROLE.md"
+    card.write_text(card.read_text().replace("---\n", "---\ntrusted: true\n", 1))
+
+
+def test_doctor_names_trusted_roles(tmp_path: Path) -> None:
+    trust_scout(tmp_path)
+    printed = CliRunner().invoke(app, ["doctor", "--json", "--store", "memory", "--root", str(tmp_path)]).stdout
+    findings = {item["what"]: item["detail"] for item in json.loads(printed)}
+    assert findings["trusted"] == "code of role scout's skills runs unconfined"
+
+
+async def test_a_trusted_role_runs_its_own_skills_unconfined_but_not_for_read_only_tasks(
+    tmp_path: Path, missing: Path
+) -> None:
+    trust_scout(tmp_path)
+    teller = tmp_path / "skills" / "teller" / "SKILL.md"
+    teller.write_text(teller.read_text().replace("metadata:\n", "metadata:\n  writes: unless_read_only\n"))
+    async with fs.Swarm.local(settings=settings_of(tmp_path, "auto"), store="memory") as swarm:
+        assert (await swarm.run("say it", role="scout", skill="teller")).summary == "ran"
+        with pytest.raises(fs.errors.NotDone, match=MEND):
+            await swarm.run("say that", role="scout", skill="teller", constraints={"read_only": True})
+        with pytest.raises(fs.errors.NotDone, match=MEND):
+            await swarm.run("say it", role="executor", skill="teller")
+
+
 def test_the_pipeline_demo_starts_nothing(tmp_path: Path, missing: Path) -> None:
     done = CliRunner().invoke(app, ["pipeline", "demo", "--root", str(tmp_path)])
     assert done.exit_code == 1

@@ -13,6 +13,7 @@ from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from tests.support.confinement import hide_landlock, use_rung
 from tests.unit.skills.test_confined_skill import (
@@ -52,6 +53,18 @@ async def run(place: Path, source: str, rules: CodeRules | None = None, **contex
     )
     skill = load_catalog([place / "skills"]).get("attack")
     return await run_skill(skill, request(place / "out", **context), rules=rules)
+
+
+@pytest.mark.parametrize(("denied", "reads"), [((), True), (("Read(secret.txt)",), False)])
+async def test_code_of_a_trusted_skill_is_confined_only_where_a_rule_denies_files(
+    denied: tuple[str, ...], reads: bool, work: Path
+) -> None:
+    (work / "home" / "seen.txt").write_text("seen")
+    body = f"told.append(Path({str(work / 'home' / 'seen.txt')!r}).read_text())"
+    rules = CodeRules(trusted=frozenset({"attack"}), denied=DeniedReads(denied))
+    (work / "target" / "secret.txt").write_text("key")
+    told = (await run(work, code(body), rules, path=str(work / "target"))).summary
+    assert ("seen" in told) is reads
 
 
 async def test_skill_changes_nothing_outside_of_its_folders(work: Path) -> None:

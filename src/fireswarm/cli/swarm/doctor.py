@@ -130,6 +130,8 @@ def _data(settings: Settings) -> list[Finding]:
                 )
         findings += _capabilities(card)
     findings += _confinement(settings, roles, catalog)
+    trusting = sorted(name for name, card in roles.items() if card.trusted)
+    findings += [Finding("trusted", None, f"code of role {name}'s skills runs unconfined") for name in trusting]
     findings += _plugins()
     for sender, receivers in (*policy.routes.items(), *policy.answers.items()):
         for name in {sender, *receivers} - {"*", "operator"} - set(roles):

@@ -35,7 +35,8 @@ class RoleCard(ModelChoice):
     """One role: its skills (the first is the default), its capabilities in order, its model, and its prompt.
 
     A role without skills needs a model. ``offers`` are additional capabilities that a task planned by another role may
-    have. ``permissions`` add to the rules in the settings.
+    have. ``permissions`` add to the rules in the settings. With ``trusted``, the code of ``skills`` runs without
+    confinement, except in ``read_only`` tasks and where a rule denies files.
     """
 
     name: RoleName
@@ -45,4 +46,10 @@ class RoleCard(ModelChoice):
     offers: tuple[CapabilityUse, ...] = ()
     limits: RoleLimits = RoleLimits()
     permissions: StricterPermissions = StricterPermissions()
+    trusted: bool = False
     prompt: str = ""
+
+    @property
+    def trusted_skills(self) -> frozenset[str]:
+        """The names of the skills whose code runs without confinement."""
+        return frozenset(self.skills if self.trusted else ())

@@ -42,6 +42,7 @@ class CodeRules:
 
     ``workdirs`` is the folder of all workdirs: results of skills are below it.
     ``denied`` are files that the code does not read; with such rules, the packaged skills are confined too.
+    ``trusted`` are the names of skills that are confined as little as the packaged ones.
     """
 
     confinement: str = "auto"
@@ -49,6 +50,7 @@ class CodeRules:
     readable: tuple[Path, ...] = ()
     workdirs: Path | None = None
     denied: DeniedReads = DeniedReads()
+    trusted: frozenset[str] = frozenset()
 
 
 async def run_skill(
@@ -119,6 +121,10 @@ def is_foreign(skill: Skill) -> bool:
     return not skill.folder.resolve().is_relative_to(_packaged_skills())
 
 
+def _is_confined(skill: Skill, rules: CodeRules) -> bool:
+    return is_foreign(skill) and (skill.name not in rules.trusted or bool(skill.outside))
+
+
 def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | None:
     """Return what the skill's code can read, write to and use; None if it is not confined."""
     workdir = request.workdir.resolve()
@@ -129,7 +135,7 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
     if request.constraints.get("read_only") and rules.confinement != "none":
         confined = rules.confinement if rules.confinement in CONFINING else "auto"
         return Reach(workdir, folders, readable=readable, confinement=confined, hidden=hidden)
-    if rules.confinement not in CONFINING or not (is_foreign(skill) or hidden):
+    if rules.confinement not in CONFINING or not (_is_confined(skill, rules) or hidden):
         return None
     passed = tuple(name for name in rules.pass_environment if name not in MODEL_KEYS)
     return Reach(

@@ -43,5 +43,5 @@ def confined_skills(settings: Settings, cards: Iterable[RoleCard], catalog: Cata
     """Return the names of the roles' skills whose code runs only confined: they block where that is impossible."""
     if settings.runtime.confinement not in CONFINING:
         return []
-    named = {name for card in cards for name in card.skills}
+    named = {name for card in cards if not card.trusted for name in card.skills}
     return sorted(name for name in named if (skill := catalog.skills.get(name)) and skill.entry and is_foreign(skill))

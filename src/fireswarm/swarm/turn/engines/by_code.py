@@ -78,7 +78,7 @@ async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
     swarm = turn.swarm
     layers = (swarm.settings, turn.card, turn.task.constraints)
     denied = DeniedReads(tuple(rule for layer in layers for rule in layer.permissions.deny))
-    rules = replace(swarm.code_rules, denied=denied)
+    rules = replace(swarm.code_rules, denied=denied, trusted=turn.card.trusted_skills)
     return await run_skill(skill, request, swarm.processes, turn.journal.hold, rules)
 
 

@@ -188,7 +188,7 @@ def _skills_of(turn: Turn) -> SkillRunner:
     seconds = min(turn.card.limits.idle_seconds, task.constraints.timeout_seconds or math.inf)
     return SkillRunner(
         turn.request,
-        replace(swarm.code_rules, denied=denied_reads(turn)),
+        replace(swarm.code_rules, denied=denied_reads(turn), trusted=turn.card.trusted_skills),
         HAND_OVER,
         publish,
         named_workspace(turn) or swarm.settings.path(Path()),
