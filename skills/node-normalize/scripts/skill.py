@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -37,6 +38,13 @@ def run(request: SkillRequest) -> SkillResult:
     place = Path(unquote(urlsplit(named).path)) if named.startswith("file://") else Path(named).expanduser()
     if not place.exists():
         return _ask(f"There is no {named}. From which file or folder should the node be made?")
+    if nodes := _nodes(place):
+        chosen = str(given.get("node") or (nodes[0] if len(nodes) == 1 else ""))
+        if chosen not in nodes:
+            question = Question(name="node", description=f"Which node of {named}?", allowed={"enum": nodes})
+            told = f"{named} is a package with {count_noun(len(nodes), 'node')}"
+            return SkillResult(state=SkillState.INPUT_REQUIRED, summary=told, questions=(question,))
+        place = place / chosen
     files = _files(place)
     if not files:
         return _ask(f"{named} has no {', '.join(SUFFIXES)} files. Which file or folder is it?")
@@ -66,6 +74,16 @@ def run(request: SkillRequest) -> SkillResult:
         artifacts=carried.artifacts(),
         confidence=1.0,
     )
+
+
+def _nodes(place: Path) -> list[str]:
+    """Return the built nodes that a package names in its package.json, or an empty list."""
+    try:
+        package = json.loads(read_regular_file(place / "package.json", MAX_BYTES))
+        named = [name for name in package["n8n"]["nodes"] if isinstance(name, str)]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+    return sorted(name for name in named if (place / name).resolve().is_relative_to(place.resolve()))
 
 
 def _files(place: Path) -> list[dict[str, Any]]:

@@ -12,11 +12,16 @@ from fireswarm import (
     pipelines,
 )
 
+from . import operations
+
 TEMPLATES = Path(__file__).parents[1] / "references" / "templates"
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """Return a package that checks its input and calls an operation; the operations are still stubs."""
+    """Return a package that checks its input and calls an operation.
+
+    Operations whose request is known are written; the others are still stubs.
+    """
     carried = pipelines.Carried.of(request)
     content = carried.json("node_schema.json")
     inputs = content.pop("inputs")
@@ -28,20 +33,26 @@ def run(request: SkillRequest) -> SkillResult:
         "base_url": _plain(schema.base_url),
     }
     package = f"nodes/{schema.name}"
-    carried.write_json("allowlist.json", {"patterns": [f"{package}/**", f"tests/test_{schema.name}*.py"]})
-    stubs = "\n".join(_stub(operation) for operation in schema.operations)
+    scope = [f"{package}/**", f"tests/test_{schema.name}*.py", f"tests/{schema.name}*.json"]
+    carried.write_json("allowlist.json", {"patterns": scope})
+    stubs = "\n".join(_function(operation) for operation in schema.operations)
+    used = [name for name in operations.HELPERS if f"{name}(" in stubs]
+    imports = f"from .transport import {', '.join(used)}" if used else ""
     for name in ("__init__", "node", "transport", "operations"):
         template = Template((TEMPLATES / f"{name.strip('_')}.py.tmpl").read_text(encoding="utf-8"))
-        carried.write_project({f"{package}/{name}.py": template.substitute(values, stubs=stubs)})
+        carried.write_project({f"{package}/{name}.py": template.substitute(values, stubs=stubs, imports=imports)})
     functions = {operation.key: operation.function for operation in schema.operations}
     carried.write_json(f"{pipelines.PROJECT}{package}/schema.json", {"functions": functions, "inputs": inputs})
-    return SkillResult(
-        summary=f"{package}: {count_noun(len(functions), 'operation')} to write", artifacts=carried.artifacts()
-    )
+    written = sum(operation.template is not None for operation in schema.operations)
+    by_template = f"{written:,} by template, " if written else ""
+    told = f"{package}: {by_template}{count_noun(len(functions) - written, 'operation')} to write"
+    return SkillResult(summary=told, artifacts=carried.artifacts())
 
 
-def _stub(operation: pipelines.Operation) -> str:
+def _function(operation: pipelines.Operation) -> str:
     about = _plain(operation.description or operation.name or operation.key)
+    if operation.template is not None:
+        return operations.code_of(operation, about)
     return (
         f"\ndef {operation.function}(parameters: dict[str, Any], send: Send) -> Any:\n"
         f'    """{about}."""\n'

@@ -49,7 +49,7 @@ def _input_schema(schema: pipelines.NodeSchema, operation: pipelines.Operation) 
 
 
 def _property(parameter: pipelines.Parameter) -> dict[str, Any]:
-    found: dict[str, Any] = {"type": JSON_TYPES.get(parameter.kind, parameter.kind)}
+    found: dict[str, Any] = {} if parameter.kind == "any" else {"type": JSON_TYPES.get(parameter.kind, parameter.kind)}
     if parameter.options:
         found["enum"] = list(parameter.options)
     if parameter.description:

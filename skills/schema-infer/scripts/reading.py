@@ -49,6 +49,9 @@ class Reading:
 
     def know(self, name: str, *evidence: Evidence) -> None:
         """Add *evidence* for a field; a second call adds more."""
+        if not evidence and name not in self.trace:
+            self.assume(name, "the recording shows it; its text stands nowhere in the source")
+            return
         before = self.trace[name].evidence if name in self.trace else ()
         self.trace[name] = TraceEntry(evidence=(*before, *evidence)[:20])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -22,7 +23,7 @@ from fireswarm import (
     truncate,
 )
 
-from . import markdown, openapi
+from . import markdown, openapi, recorded
 from .reading import Reading, Source
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
@@ -42,9 +43,7 @@ def run(request: SkillRequest) -> SkillResult:
         )
         return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.7)
     try:
-        reading = _read(
-            found["reader"], Source(found["main"], carried.text(f"{pipelines.SOURCES}{found['main']}")), name
-        )
+        reading = _read(found, carried, name)
         schema = reading.schema()
         trace = reading.trace_map(schema)
         faults = pipelines.trace_faults(trace, schema.fields(), carried.tree(pipelines.SOURCES))
@@ -68,8 +67,12 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(summary=told, artifacts=carried.artifacts(), insights=notes, confidence=0.9)
 
 
-def _read(reader: str, source: Source, name: str) -> Reading:
-    match reader:
+def _read(found: Mapping[str, str], carried: pipelines.Carried, name: str) -> Reading:
+    if found["reader"] == "recorded":
+        node = pipelines.recorded_node(carried.json(pipelines.RECORDING))
+        return recorded.read(node, carried.tree(pipelines.SOURCES), name)
+    source = Source(found["main"], carried.text(f"{pipelines.SOURCES}{found['main']}"))
+    match found["reader"]:
         case "typescript":
             try:
                 from . import typescript

@@ -146,7 +146,9 @@ def _operations(reading: Reading, source: Source, properties: list[dict[str, Nod
                 value = _pairs(option)
                 key = _key(resource, _text(value.get("value")))
                 about = {"name": _text(value.get("name")), "description": _text(value.get("description"))}
-                operation = pipelines.Operation(key=key, resource=resource, **about)
+                operation = pipelines.Operation(
+                    key=key, resource=resource, name=about["name"], description=about["description"]
+                )
                 reading.operation(operation, _evidence(source, option))
     if not reading.operations:
         raise Unreadable(f"{source.name} describes no operations: no property is called operation")

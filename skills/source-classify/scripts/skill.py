@@ -8,6 +8,7 @@ from pathlib import Path
 from fireswarm import Question, SkillRequest, SkillResult, SkillState, pipelines, read_regular_file
 
 RULES: tuple[tuple[str, str, str, str], ...] = (
+    (r"\.node\.js$", r"\bexports\b", "TYPE1", "recorded"),
     (r"\.(ts|js)$", r"\bINodeType(Description)?\b", "TYPE1", "typescript"),
     (r"\.(ya?ml|json)$", r"(?m)^[ \t]*+[\"']?(openapi|swagger)[\"']?\s*:", "TYPE2", "openapi"),
     (r"\.(md|markdown|txt)$", r"(?m)\b(GET|POST|PUT|PATCH|DELETE)\s+/\S*", "TYPE2", "markdown"),

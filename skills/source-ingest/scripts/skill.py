@@ -1,4 +1,7 @@
-"""Copy the source into the run, unchanged since the snapshot: later steps read only this copy."""
+"""Copy the source into the run, unchanged since the snapshot: later steps read only this copy.
+
+A built node is also run, with a recorder in the place of the network.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from fireswarm import (
     SkillRequest,
     SkillResult,
     count_noun,
+    errors,
     pipelines,
     read_regular_file,
 )
+
+from .recording import record
 
 MAX_BYTES = 1_000_000
 """node-normalize accepts no larger source."""
@@ -38,8 +44,11 @@ def run(request: SkillRequest) -> SkillResult:
             return SkillResult.failure(f"{file['name']} is not UTF-8 text: save it as UTF-8")
         carried.write(f"{pipelines.SOURCES}{file['name']}", text)
         lines += len(text.splitlines())
+    told = f"{count_noun(len(source['files']), 'file')}, {count_noun(lines, 'line')} in the bundle"
+    if carried.json("classification.json")["reader"] == "recorded":
+        try:
+            told = record(carried, root, request)
+        except errors.InvalidInput as error:
+            return SkillResult.failure(str(error))
     carried.write_json("source_manifest.json", {"files": source["files"], "lines": lines})
-    return SkillResult(
-        summary=f"{count_noun(len(source['files']), 'file')}, {count_noun(lines, 'line')} in the bundle",
-        artifacts=carried.artifacts(),
-    )
+    return SkillResult(summary=told, artifacts=carried.artifacts())

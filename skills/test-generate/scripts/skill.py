@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from fireswarm import (
@@ -34,12 +36,19 @@ def run(request: SkillRequest) -> SkillResult:
     content = carried.json("node_schema.json")
     content.pop("inputs")
     schema = pipelines.NodeSchema.model_validate(content)
-    unclear = [operation.key for operation in schema.operations if not (operation.method and operation.path)]
+    replayed: set[str] = set()
+    if pipelines.RECORDING in carried:
+        replayed = _replay(carried, schema)
+    unclear = [
+        operation.key
+        for operation in schema.operations
+        if operation.key not in replayed and not (operation.method and operation.path)
+    ]
     if unclear and not request.advice:
         told = f"the schema does not say what {', '.join(unclear)} send"
         asks = _asks(carried, schema.name, unclear)
         return SkillResult(state=SkillState.ADVICE_REQUIRED, summary=told, asks=asks)
-    carried.write_project({f"tests/test_{schema.name}.py": _tests(schema)})
+    carried.write_project({f"tests/test_{schema.name}.py": _tests(schema, replayed)})
     for advice in request.advice:
         drafts = CodeAdvice.model_validate(advice.content).files
         carried.write_project({draft.path: draft.content for draft in drafts})
@@ -49,9 +58,27 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.6 if unclear else 0.9)
 
 
-def _tests(schema: pipelines.NodeSchema) -> str:
+def _replay(carried: pipelines.Carried, schema: pipelines.NodeSchema) -> set[str]:
+    """Write the tests that replay the recordings. Returns the operations that they cover."""
+    node = pipelines.recorded_node(carried.json(pipelines.RECORDING))
+    urls = [request.url for operation in node.operations for case in operation.cases for request in case.requests]
+    cases = pipelines.replay_cases(node, schema, pipelines.common_base(urls))
+    credential = {field: value for value, field in node.secrets.items()}
+    recorded = {"base_url": schema.base_url, "credential": credential, "cases": cases}
+    template = Template((REFERENCES / "replay.py.tmpl").read_text(encoding="utf-8"))
+    carried.write_project(
+        {
+            f"tests/test_{schema.name}_replay.py": template.substitute(name=schema.name),
+            f"tests/{schema.name}_recorded.json": json.dumps(recorded, indent=1, ensure_ascii=False) + "\n",
+        }
+    )
+    return {case["operation"] for case in cases}
+
+
+def _tests(schema: pipelines.NodeSchema, replayed: set[str]) -> str:
     head = (REFERENCES / "tests.py.tmpl").read_text(encoding="utf-8").replace("$name", schema.name)
-    cases = [_case(schema, operation) for operation in schema.operations if operation.method and operation.path]
+    told = [operation for operation in schema.operations if operation.method and operation.path]
+    cases = [_case(schema, operation) for operation in told if operation.key not in replayed]
     refusals = [_refusal(schema, operation) for operation in schema.operations]
     return "\n\n\n".join(text.strip("\n") for text in [head, *cases, *refusals] if text) + "\n"
 

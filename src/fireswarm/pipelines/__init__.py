@@ -8,6 +8,16 @@ A skill of a pipeline imports these names from here.
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out
 from fireswarm.pipelines.gates import check_advice, check_step
 from fireswarm.pipelines.generated_code import code_faults
+from fireswarm.pipelines.node.recording import CREDENTIALS, RECORDING, RecordedNode, recorded_node
+from fireswarm.pipelines.node.replay import operation_keys, replay_cases
+from fireswarm.pipelines.node.request_template import (
+    ANSWERS,
+    NoTemplate,
+    OperationTemplate,
+    common_base,
+    infer,
+    placeholders,
+)
 from fireswarm.pipelines.node.schema import METHODS, Kind, NodeSchema, Operation, Parameter, Place, field_of, identifier
 from fireswarm.pipelines.node.steps import next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
@@ -17,28 +27,40 @@ from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import run_confined
 
 __all__ = [
+    "ANSWERS",
+    "CREDENTIALS",
     "MAX_ASSUMPTION_SHARE",
     "METHODS",
     "PROJECT",
+    "RECORDING",
     "SOURCES",
     "Allowlist",
     "Carried",
     "Kind",
+    "NoTemplate",
+    "OperationTemplate",
     "NodeSchema",
     "Operation",
     "Parameter",
     "Place",
+    "RecordedNode",
     "View",
     "apply_patch",
     "changed_files",
     "check_advice",
     "check_step",
     "code_faults",
+    "common_base",
     "field_of",
     "identifier",
+    "infer",
     "lay_out",
     "material_of",
     "next_round",
+    "operation_keys",
+    "placeholders",
+    "recorded_node",
+    "replay_cases",
     "run_confined",
     "trace_faults",
     "unified_diff",

@@ -12,9 +12,10 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from fireswarm.contracts.base import Contract, JsonObject
+from fireswarm.pipelines.node.request_template import OperationTemplate
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
-Kind = Literal["string", "number", "integer", "boolean", "options", "array", "object"]
+Kind = Literal["string", "number", "integer", "boolean", "options", "array", "object", "any"]
 Place = Literal["path", "query", "header", "body", ""]
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -44,7 +45,10 @@ class Parameter(Contract):
 
 
 class Operation(Contract):
-    """One operation of the node. ``method`` and ``path`` are empty if unknown."""
+    """One operation of the node. ``method`` and ``path`` are empty if unknown.
+
+    ``template`` is what it sends, if recordings show all of it; otherwise ``unexplained`` is the reason.
+    """
 
     key: str
     name: str = ""
@@ -52,6 +56,8 @@ class Operation(Contract):
     description: str = ""
     method: str = ""
     path: str = ""
+    template: OperationTemplate | None = None
+    unexplained: str = ""
 
     @model_validator(mode="after")
     def _is_callable(self) -> Operation:
@@ -61,7 +67,7 @@ class Operation(Contract):
             )
         if self.method and self.method not in METHODS:
             raise ValueError(f"operation {self.key}: {self.method!r} is not one of {', '.join(METHODS)}")
-        if self.path and not self.path.startswith("/"):
+        if self.path and not self.path.startswith(("/", "https://", "http://")):
             raise ValueError(f"operation {self.key}: the path {self.path!r} must begin with /")
         return self
 

@@ -1,7 +1,8 @@
 """Plan the next round of the node pipeline from the files of the earlier steps. Pure.
 
     node-normalize, source-classify, source-ingest, schema-infer, schema-build, node-scaffold
-    code-convert (TYPE1) or code-implement (TYPE2), test-generate, code-validate
+    code-convert (TYPE1) or code-implement (TYPE2), unless templates have written all operations
+    test-generate, code-validate
     while it does not pass: code-fix, code-validate; at most ``fix_loop_max`` times
     pr-prepare; or pipeline-escalate, which needs review
 
@@ -77,7 +78,10 @@ def _choose_round(children: tuple[ChildResult, ...], files: Carried, fixes: int,
     if "pr-prepare" in ran:
         return Round(ending="done")
     if "code-validate" not in ran:
-        return Round((CODE[files.json("classification.json")["source_type"]], "test-generate", "code-validate"))
+        schema = files.json("node_schema.json")
+        is_written = all(operation.get("template") for operation in schema["operations"])
+        steps = () if is_written else (CODE[files.json("classification.json")["source_type"]],)
+        return Round((*steps, "test-generate", "code-validate"))
     if files.json("validation.json")["passed"]:
         return Round(("pr-prepare",))
     if fixes < request.limits.fix_loop_max:

@@ -1,0 +1,179 @@
+"""Read a recording: each operation's method, path and parts of its request are what the node's own code sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from fireswarm import Evidence, pipelines
+
+from .reading import Reading, Source, Unreadable
+
+KINDS: dict[str, pipelines.Kind] = {
+    "string": "string",
+    "number": "number",
+    "boolean": "boolean",
+    "collection": "object",
+    "fixedCollection": "object",
+    "multiOptions": "array",
+    "dateTime": "string",
+    "color": "string",
+}
+"""Types of a property, as the description names them. Others take any value."""
+
+HIDDEN = {"notice", "hidden", "callout", "button"}
+"""Types of properties that are no input."""
+
+MAX_REASON_CHARS = 200
+
+
+def read(node: pipelines.RecordedNode, sources: Mapping[str, str], name: str) -> Reading:
+    """Return the node of a recording. *sources* are the files that ran, by their names in the bundle."""
+    described = node.description
+    reading = Reading("TYPE1", pipelines.identifier(str(described.get("name") or name)))
+    reading.display_name = str(described.get("displayName") or "")
+    reading.description = str(described.get("description") or "")
+    positions = _Positions(sources, node.file)
+    reading.know("name", *positions.of(f"'{described.get('name')}'", str(described.get("displayName") or "")))
+    urls = [request.url for operation in node.operations for case in operation.cases for request in case.requests]
+    base = pipelines.common_base(urls)
+    _credentials(reading, described, positions)
+    keys = pipelines.operation_keys(node)
+    if not keys:
+        raise Unreadable(f"{node.file} describes no operations")
+    for key, operation in keys.items():
+        _operation(reading, key, operation, base, positions)
+    shown = _with_names(base, node.secrets)
+    reading.base_url = shown
+    if shown:
+        host = urlsplit(shown).netloc
+        reading.know("base_url", *positions.of(shown.partition("{")[0], host.partition("}")[2] or host))
+    _parameters(reading, node, keys, positions)
+    return reading
+
+
+class _Positions:
+    """Finds the source lines of literals."""
+
+    def __init__(self, sources: Mapping[str, str], main: str) -> None:
+        self._sources = [Source(name, text) for name, text in sources.items()]
+        self._sources.sort(key=lambda source: source.name != main)
+        self._lines = {source.name: source.text.splitlines() for source in self._sources}
+
+    def of(self, *texts: str) -> tuple[Evidence, ...]:
+        """Return the first line that contains the first of *texts* that stands anywhere; () if none does."""
+        for text in filter(None, texts):
+            for source in self._sources:
+                for number, line in enumerate(self._lines[source.name], 1):
+                    if text in line:
+                        return (source.evidence(number),)
+        return ()
+
+
+def _credentials(reading: Reading, described: Mapping[str, Any], positions: _Positions) -> None:
+    for item in described.get("credentials") or ():
+        if isinstance(item, dict) and item.get("name"):
+            reading.credentials.append(str(item["name"]))
+    if reading.credentials:
+        reading.know("credentials", *positions.of(f"'{reading.credentials[0]}'", reading.credentials[0]))
+
+
+def _with_names(text: str, secrets: Mapping[str, str]) -> str:
+    for value, field in secrets.items():
+        text = text.replace(value, f"{{{pipelines.CREDENTIALS}.{field}}}")
+    return text.rstrip("/")
+
+
+def _operation(reading: Reading, key: str, operation: Any, base: str, positions: _Positions) -> None:
+    template, why = None, ""
+    try:
+        template = pipelines.infer(operation.cases, base)
+    except pipelines.NoTemplate as error:
+        why = str(error)[:MAX_REASON_CHARS]
+    method, path = _method_and_path(operation, base)
+    made = pipelines.Operation(
+        key=key,
+        name=operation.name,
+        resource=str(operation.resource or ""),
+        description=operation.description,
+        method=template.requests[-1].method if template else method,
+        path=template.requests[-1].path if template else path,
+        template=template,
+        unexplained=why,
+    )
+    literals = [part for part in re.split(r"[/?]|\{[^}]*\}", urlsplit(made.path).path) if part]
+    literal = max(literals, key=len, default="")
+    shown = (f"/{literal}", f"'{literal}'", f'"{literal}"', literal) if literal else ()
+    reading.operation(
+        made, *positions.of(f"'{operation.operation}'", f'"{operation.operation}"'), *positions.of(*shown)
+    )
+
+
+def _method_and_path(operation: Any, base: str) -> tuple[str, str]:
+    """Return method and path of the last request that the plain case sends; empty if it sends none."""
+    for case in operation.cases:
+        for request in reversed(case.requests):
+            path = request.url.removeprefix(base) if request.url.startswith(base) else request.url
+            for value, name in sorted(case.named.items(), key=lambda item: -len(item[0])):
+                path = path.replace(value, f"{{{name}}}")
+            if request.method in pipelines.METHODS and path.startswith(("/", "http://", "https://")):
+                return request.method, path
+    return "", ""
+
+
+def _parameters(reading: Reading, node: pipelines.RecordedNode, keys: Mapping[str, Any], positions: _Positions) -> None:
+    """Add each property of the description for the operations whose recordings have it."""
+    by_name: dict[str, list[str]] = {}
+    for key, operation in keys.items():
+        for name in dict.fromkeys(name for case in operation.cases for name in case.given):
+            by_name.setdefault(name, []).append(key)
+    places: dict[tuple[str, str], pipelines.Place] = {
+        (key, name): place for key in keys for name, place in _places(reading.operations[key].template)
+    }
+    for entry in node.description.get("properties") or ():
+        if not isinstance(entry, dict) or entry.get("type") in HIDDEN or entry.get("name") not in by_name:
+            continue
+        name = str(entry["name"])
+        own = [key for key in by_name[name] if _is_for(entry, keys[key])]
+        known = {key for parameter in reading.parameters if parameter.name == name for key in parameter.operations}
+        own = [key for key in own if key not in known]
+        if not own:
+            continue
+        found: set[pipelines.Place] = {places.get((key, name), "") for key in own}
+        parameter = pipelines.Parameter(
+            name=name,
+            display_name=str(entry.get("displayName") or ""),
+            kind=_kind(entry),
+            required=entry.get("required") is True,
+            description=str(entry.get("description") or ""),
+            operations=tuple(own),
+            place=found.pop() if len(found) == 1 else "",
+        )
+        reading.parameter(parameter, *positions.of(f"name: '{name}'", f'name: "{name}"', name))
+
+
+def _places(template: pipelines.OperationTemplate | None) -> Iterator[tuple[str, pipelines.Place]]:
+    for request in template.requests if template is not None else ():
+        for name in pipelines.placeholders(request.path):
+            yield name.partition(".")[0], "path"
+        for part in request.parts:
+            if part.parameter:
+                yield part.parameter.partition(".")[0], part.place
+
+
+def _is_for(entry: Mapping[str, Any], operation: Any) -> bool:
+    shown = (entry.get("displayOptions") or {}).get("show") or {}
+    wanted = (("resource", operation.resource), ("operation", operation.operation))
+    return all(value in shown[name] for name, value in wanted if isinstance(shown.get(name), list))
+
+
+def _kind(entry: Mapping[str, Any]) -> pipelines.Kind:
+    values = [option.get("value") for option in entry.get("options") or () if isinstance(option, dict)]
+    if entry.get("type") == "options":
+        return "string" if values and all(isinstance(value, str) for value in values) else "any"
+    kind = KINDS.get(str(entry.get("type")), "any")
+    if (entry.get("typeOptions") or {}).get("multipleValues") and kind != "object":
+        return "array"
+    return kind

@@ -1,0 +1,75 @@
+'use strict';
+/** Answers of the API: the code is run with an answer that learns what is read from it, then with such an answer. */
+
+const LIST = new Set(['map', 'forEach', 'filter', 'reduce', 'some', 'every', 'find', 'findIndex', 'push', 'concat', 'slice', 'flat', 'flatMap', 'sort', 'join', 'entries', 'pop', 'shift', 'splice', 'length', 'reverse', 'at', 'unshift']);
+const TEXT = new Set(['split', 'replace', 'trim', 'toLowerCase', 'toUpperCase', 'startsWith', 'endsWith', 'match', 'substring', 'substr', 'charAt', 'indexOf', 'includes', 'padStart', 'toString', 'localeCompare', 'replaceAll', 'matchAll']);
+const CURSOR = /next|cursor|continu|more|offset|token|page|after/i;
+/** Keys that lead to a further page. The answer to a repeated request has none: it is the last page. */
+
+const FAULT = /^(errors?|error_?(code|message|type)?|fault|exception|message|warnings?)$/i;
+/** Keys of an answer that says what went wrong. Some code fails when there is one. */
+
+const MAX_DEPTH = 12;
+
+const isLeftOut = (key, options) => (options.isLast && CURSOR.test(key)) || (options.isCalm && FAULT.test(key));
+
+const fresh = () => ({ kind: '', keys: {}, item: undefined });
+const shapes = new WeakMap();
+
+/** Return a stand-in for an answer. It notes in *shape* what is read from it. */
+function learner(shape, options, path = 'answer', depth = 0) {
+	const known = {};
+	const child = (key) => {
+		shape.kind = 'object';
+		shape.keys[key] ??= fresh();
+		known[key] ??= learner(shape.keys[key], options, `${path}.${key}`, depth + 1);
+		return known[key];
+	};
+	const list = () => {
+		shape.kind = 'list';
+		shape.item ??= fresh();
+		known[0] ??= learner(shape.item, options, `${path}.0`, depth + 1);
+		return [known[0]];
+	};
+	const text = () => {
+		if (!shape.kind) shape.kind = 'text';
+		return path.replaceAll('.', '_');
+	};
+	const proxy = new Proxy({}, {
+		get: (target, key) => {
+			if (key in target && typeof key === 'string') return target[key];
+			if (key === 'then' || key === 'toJSON' || key === 'constructor' || depth > MAX_DEPTH) return undefined;
+			if (key === Symbol.toPrimitive) return () => text();
+			if (key === Symbol.iterator) return () => list()[Symbol.iterator]();
+			if (typeof key === 'symbol') return undefined;
+			if (/^\d+$/.test(key)) return list()[0];
+			if (LIST.has(key)) { const items = list(); return key === 'length' ? items.length : items[key].bind(items); }
+			if (TEXT.has(key)) { const found = text(); return found[key].bind(found); }
+			return isLeftOut(key, options) ? undefined : child(key);
+		},
+		has: (target, key) => { if (typeof key === 'string') child(key); return true; },
+		ownKeys: (target) => Reflect.ownKeys(target),
+	});
+	shapes.set(proxy, shape);
+	return proxy;
+}
+
+/** Return an answer with all that *shape* says was read: lists have two entries, the rest is text. */
+function answer(shape, options, path = 'a') {
+	if (shape.kind === 'list') return ['0', '1'].map((number) => answer(shape.item, options, `${path}_${number}`));
+	if (shape.kind === 'text' && path !== 'a') return path;
+	if (shape.kind === 'object' || path === 'a') {
+		const kept = Object.entries(shape.keys).filter(([key]) => !isLeftOut(key, options));
+		const entries = kept.map(([key, inner]) => [key, answer(inner, options, `${path}_${key}`)]);
+		return entries.length ? Object.fromEntries(entries) : { id: `${path}_id`, name: `${path}_name` };
+	}
+	return path;
+}
+
+/** Return true for a stand-in. */
+const isLearner = (value) => value !== null && typeof value === 'object' && shapes.has(value);
+
+/** Note that a stand-in is a list. */
+const asList = (value) => { void value.length; };
+
+module.exports = { fresh, learner, answer, isLearner, asList };

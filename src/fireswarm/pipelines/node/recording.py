@@ -1,0 +1,118 @@
+"""Recordings of a node's code: for several inputs of an operation, the requests that it sent and the items it made.
+
+``source-ingest`` makes them by running the code with a recorder in the place of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from fireswarm.contracts.base import Contract
+
+RECORDING = "recording.json"
+"""Name of the recording among the files of a run."""
+
+CREDENTIALS = "$credentials"
+"""Name below which the fields of a credential are, beside the parameters."""
+
+SELECTORS = ("resource", "operation", "authentication")
+"""Parameters that choose the operation, and the kind of credential."""
+
+
+class RecordedRequest(Contract):
+    """One request. ``encoding`` says how the body was sent: json, form, multipart, text or binary."""
+
+    method: str
+    url: str
+    query: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    headers: dict[str, str] = Field(default_factory=dict[str, str])
+    body: JsonValue = None
+    encoding: str = "json"
+    credential: str = ""
+    authentication: str = "none"
+    basic: dict[str, str] | None = None
+
+
+class Case(Contract):
+    """One input of an operation. ``values`` are made-up values, each with the parameter that it stands for.
+
+    ``items`` are None if the code failed, with ``error``.
+    """
+
+    case: str
+    parameters: dict[str, JsonValue]
+    values: dict[str, str] = Field(default_factory=dict[str, str])
+    requests: tuple[RecordedRequest, ...] = ()
+    answers: tuple[JsonValue, ...] = ()
+    items: tuple[JsonValue, ...] | None = None
+    error: str = ""
+    credentials: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    secrets: dict[str, str] = Field(default_factory=dict[str, str])
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters as a caller of the Python node gives them: without selectors, and locators as their value.
+
+        The fields of the credential are below `CREDENTIALS`.
+        """
+        plain = {name: _plain(value) for name, value in self.parameters.items() if name not in SELECTORS}
+        return {**plain, CREDENTIALS: {field: value for value, field in self.secrets.items()}}
+
+    @property
+    def named(self) -> dict[str, str]:
+        """All made-up values, each with the dotted path of what it stands for."""
+        return {**self.values, **{value: f"{CREDENTIALS}.{field}" for value, field in self.secrets.items()}}
+
+
+class RecordedOperation(Contract):
+    """One operation with its cases; ``left_out`` further ones were too many to keep."""
+
+    resource: JsonValue = ""
+    operation: JsonValue = ""
+    name: str = ""
+    description: str = ""
+    cases: tuple[Case, ...] = ()
+    left_out: int = 0
+
+
+class RecordedNode(Contract):
+    """A node: what its description says, and its operations. ``loaded`` are the files of the package that ran.
+
+    ``missing`` are packages that are not installed, ``unsupported`` modules that reach more than an HTTP API.
+    """
+
+    file: str
+    node_class: str = Field(alias="class")
+    version: JsonValue = 1
+    description: dict[str, Any]
+    credentials: tuple[dict[str, Any], ...] = ()
+    operations: tuple[RecordedOperation, ...] = ()
+    loaded: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    secrets: dict[str, str] = Field(default_factory=dict[str, str])
+
+
+def recorded_node(content: Mapping[str, Any]) -> RecordedNode:
+    """Return the node of a recording; null values of the recorder are left out. Raises ValidationError."""
+    node = dict(content)
+    secrets = node.get("secrets") or {}
+    node["operations"] = [_without_nulls(operation, secrets) for operation in node.get("operations") or ()]
+    return RecordedNode.model_validate(node)
+
+
+def _without_nulls(operation: Mapping[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+    cases = [{key: value for key, value in case.items() if value is not None} for case in operation["cases"]]
+    cases = [{**case, "secrets": secrets} for case in cases]
+    return {**operation, "cases": cases}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        inner: Mapping[str, Any] = value
+        return inner["value"] if inner.get("__rl") else {key: _plain(each) for key, each in inner.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value

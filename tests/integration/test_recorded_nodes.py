@@ -1,0 +1,78 @@
+"""Nodes from recordings: a built node is run with a recorder, and its Python node repeats what it sent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.pipelines import lay_out
+from tests.support.pipeline import advised, family, files, submit, work
+from tests.support.swarm import SwarmRig
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(shutil.which("node") is None, reason="built nodes are run by Node.js, which is not here"),
+]
+
+PACKAGE = Path(__file__).parents[1] / "fixtures" / "n8n-nodes-shelf"
+
+
+async def test_built_node_becomes_a_python_node_that_repeats_its_requests(swarm: SwarmRig) -> None:
+    """Templates explain all of this node: no model is asked."""
+    root = await submit(swarm, PACKAGE)
+    await work(swarm, advised(swarm, None))
+    tasks = await family(swarm, root)
+    assert tasks["root"].status is TaskStatus.DONE, {name: task.summary for name, task in tasks.items()}
+    left = await files(swarm, tasks["root"])
+    schema = json.loads(left["node_schema.json"])
+    called = {operation["key"]: f"{operation['method']} {operation['path']}" for operation in schema["operations"]}
+    assert called == {
+        "book.add": "POST /books",
+        "book.delete": "DELETE /books/{bookId}",
+        "book.get": "GET /books/{bookId}",
+        "book.get_all": "GET /books",
+        "book.lend": "POST /copies/{$answers.0.copies.0.id}/loans",
+    }
+    assert all(operation["template"] for operation in schema["operations"])
+    assert "code-convert" not in tasks
+    validation = json.loads(left["validation.json"])
+    assert validation["passed"] and validation["pytest"].startswith("23 passed")
+    trace = json.loads(left["trace_map.json"])["fields"]
+    quotes = [piece["quote"] for piece in trace["operations.book.lend"]["evidence"]]
+    assert any("/loans" in quote for quote in quotes), quotes
+
+
+MUTANTS = {
+    "another method": ('send("DELETE"', 'send("POST"'),
+    "another address": ('"/books/"', '"/book/"'),
+    "a name of the query": ('"limit":', '"max":'),
+    "a value of the body": ('take(parameters, "title")', 'take(parameters, "kind")'),
+    "a nested field": ('"furtherFields"', '"furtherFields.note"'),
+    "the credential": ("Bearer {}", "Token {}"),
+    "items of another place": ('items(answer_1, "books")', "items(answer_1)"),
+    "an answer of another place": ("copies.0.id", "copies.1.id"),
+    "fixed items": ("'success': True", "'success': False"),
+}
+
+
+@pytest.mark.parametrize("name", list(MUTANTS))
+async def test_replay_fails_for_code_that_does_something_else(swarm: SwarmRig, tmp_path: Path, name: str) -> None:
+    root = await submit(swarm, PACKAGE)
+    await work(swarm, advised(swarm, None))
+    left = await files(swarm, (await family(swarm, root))["root"])
+    project = {path.removeprefix("project/"): text for path, text in left.items() if path.startswith("project/")}
+    before, after = MUTANTS[name]
+    code = project["nodes/shelf/operations.py"]
+    assert before in code
+    lay_out(project | {"nodes/shelf/operations.py": code.replace(before, after)}, tmp_path)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    ran = await anyio.run_process(command, cwd=tmp_path, env=environment, check=False)
+    assert ran.returncode == 1 and b" failed" in ran.stdout, ran.stdout
