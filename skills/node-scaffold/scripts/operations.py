@@ -53,7 +53,7 @@ def _text(text: str) -> str:
 
 def _path(path: str) -> str:
     """Return the expression of an address: its text, and the parameters that stand in it."""
-    pieces = re.split(r"(\{[^}]*\})", path)
+    pieces = re.split(r"(\{[^{}]*\})", path)
     terms = [f"quoted({_taken(piece[1:-1])})" if piece.startswith("{") else _text(piece) for piece in pieces if piece]
     return " + ".join(terms) or '""'
 

@@ -103,7 +103,7 @@ def _operation(reading: Reading, key: str, operation: Any, base: str, positions:
         template=template,
         unexplained=why,
     )
-    literals = [part for part in re.split(r"[/?]|\{[^}]*\}", urlsplit(made.path).path) if part]
+    literals = [part for part in re.split(r"[/?]|\{[^{}]*\}", urlsplit(made.path).path) if part]
     literal = max(literals, key=len, default="")
     shown = (f"/{literal}", f"'{literal}'", f'"{literal}"', literal) if literal else ()
     reading.operation(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from pydantic import Field, JsonValue
 
@@ -356,14 +356,22 @@ def _as_list(found: Any) -> list[Any] | None:
 
 def common_base(urls: Sequence[str]) -> str:
     """Return the most frequent host, with the leading parts of its paths that are the same in all addresses; or ""."""
-    hosts = Counter("://".join(urlsplit(url)[:2]) for url in urls if urlsplit(url).netloc)
+    parted = [each for each in map(_split, urls) if each.netloc]
+    hosts = Counter(f"{each.scheme}://{each.netloc}" for each in parted)
     if not hosts:
         return ""
     host = hosts.most_common(1)[0][0]
     common: list[str] = []
-    paths = [urlsplit(url).path for url in urls if url.startswith(f"{host}/")]
+    paths = [each.path for each in parted if f"{each.scheme}://{each.netloc}" == host]
     for parts in zip(*(path.split("/")[1:-1] for path in paths), strict=False):
         if len(set(parts)) > 1:
             break
         common.append(parts[0])
     return "/".join([host, *common])
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:  # a host in brackets that is no address
+        return SplitResult("", "", "", "", "")
