@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fireswarm.agent.run import carry_out
+from fireswarm.agent.task import AgentTask
 from fireswarm.capabilities.workspace.outputs import collect_outputs
 from fireswarm.contracts.grant import Grant
+from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import SandboxRefused
+from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.redaction import Redactor
 from fireswarm.runs.assemble import file_tools
+from fireswarm.settings import AgentSettings
+from fireswarm.settings.run_folders import STATE_HOME
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.skills.running import denied_reads
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.execute import CodeRules, run_skill
+from tests.integration.test_thinking import answers_so_far, one_turn, thinking
 from tests.support.confinement import use_rung
 from tests.support.experts import Expert, bash, calls, run
 from tests.support.minds import Bench
+from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
 
@@ -80,6 +89,33 @@ async def test_no_tool_reads_lists_finds_or_quotes_a_denied_file(bench: Bench) -
     assert not any(KEY in told for told in expert.told)
     assert "src/b.py" in expert.told[0] and not any(name in expert.told[0] for name in DENIED)
     assert [(bench.cwd / name).read_text() for name in DENIED] == [f"{KEY}\n"] * len(DENIED)
+
+
+async def test_the_tools_of_capabilities_show_nothing_of_a_denied_file(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, swarm: SwarmRig
+) -> None:
+    """The capability `workspace`, which the agent and roles usually have, lists and searches as well."""
+    asked = [
+        ("list_files", {}), ("list_files", {"path": "secrets"}), ("search_files", {"pattern": "hidden"}),
+        ("search_files", {"pattern": "hidden", "path": "secrets"}), ("read_file", {"path": "src/link"}),
+    ]  # fmt: skip
+    told: list[str] = []
+
+    def model(request: ChatRequest) -> dict[str, Any] | str:
+        told.extend(output.text for output in request.messages[-1].outputs)
+        done = answers_so_far(request)
+        return {"calls": [{"name": asked[done][0], "input": asked[done][1]}]} if done < len(asked) else "Done."
+
+    monkeypatch.chdir(bench.cwd)
+    monkeypatch.setenv(STATE_HOME, str(bench.root / "state"))
+    settings = AgentSettings.model_validate({"permissions": {"deny": RULES}})
+    await carry_out(settings, load_catalog([]), AgentTask("look"), bench.cwd, model=ScriptedModel(model))
+    await swarm.submit("look", context={"path": str(bench.cwd)}, capabilities=({"id": "workspace"},))
+    await one_turn(swarm, thinking(swarm, model, bench.root / "swarm", permissions={"deny": RULES}))
+    assert len(told) == 2 * len(asked)
+    assert not any(KEY in text for text in told), told
+    assert not any(name in text for text in (told[0], told[len(asked)]) for name in DENIED), told
+    assert "src/b.py" in told[0] and "src/b.py" in told[len(asked)]
 
 
 async def bench_run(bench: Bench, expert: Expert, grant: Grant, tools: object) -> None:

@@ -40,7 +40,7 @@ from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, Steer
 from fireswarm.processes.confinement.container import hide_environment
 from fireswarm.processes.descendants import kill_running
 from fireswarm.processes.startup import INTERRUPTED
-from fireswarm.runs.assemble import file_tools, grant_of, system_text
+from fireswarm.runs.assemble import file_tools, grant_of, hide_denied, system_text
 from fireswarm.runs.make_mind import (
     AGENT_FILE,
     TOOLS_FILE,
@@ -69,7 +69,7 @@ class Watching:
 
 
 def agent_capabilities(
-    settings: AgentSettings, session: str, cwd: Path, run_id: str = "", outputs: Path | None = None
+    settings: AgentSettings, session: str, grant: Grant, run_id: str = "", outputs: Path | None = None
 ) -> AbstractAsyncContextManager[Resolved]:
     """Resolve the capabilities in the settings; they are open inside the block. Raises ConfigError."""
     try:
@@ -77,7 +77,16 @@ def agent_capabilities(
     except ValidationError as error:
         raise ConfigError(f"capabilities: {explain_validation(error)}") from error
     return registry_for(uses).open(
-        uses, CapabilityContext(session, cwd, ServerClock(), task_id=run_id, outputs=outputs)
+        uses,
+        CapabilityContext(
+            session,
+            grant.cwd,
+            ServerClock(),
+            task_id=run_id,
+            outputs=outputs,
+            hides=hide_denied(grant),
+            redact=redactor_for(settings),
+        ),
     )
 
 
@@ -136,8 +145,8 @@ async def carry_out(
         try:
             container = settings.runtime.confinement == "container"
             outputs = prepare_outputs(log.folder / OUTPUT_FOLDER, Path.cwd(), container=container)
-            async with agent_capabilities(settings, given.session, Path.cwd(), run_id, outputs) as tools:
-                grant = grant_of(settings, Path.cwd(), auto=Verdict.ASK, yes=given.yes)
+            grant = grant_of(settings, Path.cwd(), auto=Verdict.ASK, yes=given.yes)
+            async with agent_capabilities(settings, given.session, grant, run_id, outputs) as tools:
                 place = RunPlace(root, grant, outputs, tools, await _folder_at_the_start(log))
                 assignment = agent_assignment(given, mind, place, watching)
                 conclusion = await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds)

@@ -106,7 +106,7 @@ BUILTIN: tuple[Capability, ...] = (
         "workspace",
         "Workspace",
         "Lists, reads and searches files below the folder a task is about; changes nothing.",
-        tools=lambda config, context: list(reading_tools(context.workdir, context.outputs, context.inputs).values()),
+        tools=lambda config, it: list(reading_tools(it.workdir, it.outputs, it.inputs, it.redact, it.hides).values()),
         icon="folder-search",
         category="File Operations",
     ),

@@ -20,6 +20,7 @@ from fireswarm.contracts.skills.capability import CapabilityInfo, CapabilityStat
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.errors import InvalidInput
+from fireswarm.redaction import Redactor
 
 
 class NoConfig(BaseModel):
@@ -33,7 +34,8 @@ class CapabilityContext:
     """Context of tools: the session, the task's folder, the clock, and the store if there is one.
 
     ``task_id`` is the task or run that the tools work for, ``outputs`` its output folder, ``inputs`` its
-    input files.
+    input files. Tools for files of ``workdir`` show nothing of the paths that it ``hides``, and no secret that
+    ``redact`` finds.
     """
 
     session: str
@@ -43,6 +45,8 @@ class CapabilityContext:
     task_id: str = ""
     outputs: Path | None = None
     inputs: GivenFiles | None = None
+    hides: Callable[[Path], bool] | None = None
+    redact: Redactor | None = None
 
 
 Tools = Callable[[Any, CapabilityContext], Sequence[Tool]]

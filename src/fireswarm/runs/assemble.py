@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
+from fireswarm.capabilities.workspace.place import Hides
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.contracts.grant import Grant, Verdict, stricter_profile
 from fireswarm.contracts.skills.given_files import GivenFiles
@@ -86,10 +87,16 @@ def file_tools(
     writer = ArtifactWriter(grant.cwd, outputs, redact.text, refusal=refusal, inputs=inputs)
     if publish is not None:
         writer = replace(writer, publish=publish)
-    denied, place = DeniedReads.of(grant), grant.cwd.resolve()
-    hides = partial(denied.hides, workspace=place) if denied.patterns else None
-    files = workspace_tools(grant.cwd, outputs, writable=grant.writes, inputs=inputs, redact=redact, hides=hides)
+    files = workspace_tools(
+        grant.cwd, outputs, writable=grant.writes, inputs=inputs, redact=redact, hides=hide_denied(grant)
+    )
     return files | artifact_tools(writer)
+
+
+def hide_denied(grant: Grant) -> Hides | None:
+    """Return the function that tells the paths that a run may not read; None if there are no such rules."""
+    denied, place = DeniedReads.of(grant), grant.cwd.resolve()
+    return partial(denied.hides, workspace=place) if denied.patterns else None
 
 
 def system_text(parts: Iterable[str]) -> str:

@@ -141,8 +141,8 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
 
     async def call() -> dict[str, Any]:
         described = await anyio.to_thread.run_sync(describe_folder, cwd, home_folder())
-        async with agent_capabilities(settings, task.session, cwd) as given:
-            grant = grant_of(settings, cwd, auto=Verdict.ASK)
+        grant = grant_of(settings, cwd, auto=Verdict.ASK)
+        async with agent_capabilities(settings, task.session, grant) as given:
             return await first_request(task, mind, RunPlace(cwd, grant, outputs, given, described))
 
     try:

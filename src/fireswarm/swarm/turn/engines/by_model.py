@@ -24,7 +24,7 @@ from fireswarm.contracts.swarm.task import NO_DEADLINE, Task
 from fireswarm.errors import DecisionInvalid, SkillFailed, ThoughtFailed
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.mind.handlers.checks import CHECKS_FAILED, check_steps, last_try_step
-from fireswarm.runs.assemble import file_tools, system_text
+from fireswarm.runs.assemble import file_tools, hide_denied, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
 from fireswarm.swarm.turn.engines.changes import note_folder, publish_changes
@@ -88,8 +88,8 @@ class ModelEngine:
         grant = grant_for(turn, cwd)
         inputs = await inputs_of(turn, phase)
         given = inputs.files.given
-        swarm, uses = turn.swarm, _uses(task, card)
-        context = CapabilityContext(task.session_hash, cwd, swarm.clock, swarm.store, task.task_id, outputs, given)
+        uses, found = _uses(task, card), (outputs, given, hide_denied(grant), mind.redact)
+        context = CapabilityContext(task.session_hash, cwd, turn.swarm.clock, turn.swarm.store, task.task_id, *found)
         async with registry_for(uses).open(uses, context) as resolved:
             assignment = Assignment(
                 task=task.objective,
