@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+import contextlib
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 import anyio.to_thread
@@ -80,7 +83,8 @@ class SkillRunner:
                 **more,
             }
         )
-        run = partial(run_skill, limiter=self.limiter, hold=self.hold, rules=self.rules)
+        rules = replace(self.rules, root=self.root.resolve())
+        run = partial(run_skill, limiter=self.limiter, hold=self.hold, rules=rules)
         try:
             with anyio.fail_after(self.timeout_seconds):
                 result = await call_within(skill, request, self.advice, run)
@@ -96,17 +100,10 @@ class SkillRunner:
         for key, value in params.items():
             if not isinstance(value, str) or value == self.request.context.get(key):
                 continue
-            text = value.strip()
-            while text.casefold().startswith("file://"):
-                text = text[7:]
-            try:
-                place = (root / Path(text).expanduser()).resolve()
-                exists = place.exists()
-            except (OSError, RuntimeError, ValueError):  # a long text, a user who is unknown, a zero byte
-                continue
-            own = workdirs is not None and place.is_relative_to(workdirs.resolve())
-            if exists and not own and not place.is_relative_to(root):
-                raise SkillRefused(f"{skill.name}: {key} names {value}, which is outside of {root}")
+            for place in _places_named(value, root):
+                own = workdirs is not None and place.is_relative_to(workdirs.resolve())
+                if not own and not place.is_relative_to(root):
+                    raise SkillRefused(f"{skill.name}: {key} names {value}, which is outside of {root}")
 
     def _with_inner_path(self, skill: Skill, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return *params* with their ``path`` in full, relative to the root. Raises SkillRefused if it leads out."""
@@ -115,7 +112,7 @@ class SkillRunner:
         if not isinstance(named, str) or not named.strip() or named == self.request.context.get("path"):
             return params
         text = named.removeprefix("file://")
-        if "file:" in text.casefold():
+        if "file:" in text.casefold() or (text != named and "://" in text):
             raise SkillRefused(f"{skill.name}: the path {named} is no path of a file")
         if "://" in text or "\0" in text:
             return params
@@ -125,3 +122,17 @@ class SkillRunner:
         if not path.is_relative_to(root) or OWN_FOLDER in path.relative_to(root).parts:
             raise SkillRefused(f"{skill.name}: the path {named} is outside of {root}: name a file or folder in it")
         return {**params, "path": str(path)}
+
+
+def _places_named(value: str, root: Path) -> Iterator[Path]:
+    """Yield what exists of the places that a skill may understand by a text: a path, or an address of a file."""
+    text = value.strip()
+    is_address = text.casefold().startswith("file:")
+    while text.casefold().startswith("file://"):
+        text = text[7:]
+    meant = {text, *((unquote(text), unquote(re.split("[?#]", text)[0])) if is_address else ())}
+    for each in sorted(meant):
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a long text, an unknown user, a zero byte
+            place = (root / Path(each).expanduser()).resolve()
+            if place.exists():
+                yield place

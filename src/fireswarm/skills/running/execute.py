@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.errors import SandboxRefused, SkillFailed
+from fireswarm.errors import SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
 from fireswarm.processes.confinement.ladder import CONFINING
+from fireswarm.processes.confinement.landlock.names import is_protected
 from fireswarm.processes.confinement.view import is_workspace
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
@@ -43,6 +44,8 @@ class CodeRules:
     ``workdirs`` is the folder of all workdirs: results of skills are below it.
     ``denied`` are files that the code does not read; with such rules, the packaged skills are confined too.
     ``trusted`` are the names of skills that are confined as little as the packaged ones.
+    ``root`` is the folder of the run: its protected names are not written by a skill that works in one of them, paths
+    in ``denied`` are relative to it, and a request's path in it has no links.
     """
 
     confinement: str = "auto"
@@ -51,6 +54,7 @@ class CodeRules:
     workdirs: Path | None = None
     denied: DeniedReads = DeniedReads()
     trusted: frozenset[str] = frozenset()
+    root: Path | None = None
 
 
 async def run_skill(
@@ -69,7 +73,7 @@ async def run_skill(
     With *hold*, the skill's process checks the clock right before the start, since starting a process takes time and
     this process may be suspended meanwhile, and ends itself when the hold has ended without a renewal.
     Raises SkillFailed if the skill raises (with its traceback), dies, or does not return a SkillResult, and
-    SandboxRefused if it cannot be confined here.
+    SandboxRefused if it cannot be confined here, and SkillRefused for a path that may not be read.
     """
     if skill.entry is None:
         raise SkillFailed(
@@ -128,8 +132,8 @@ def _is_confined(skill: Skill, rules: CodeRules) -> bool:
 def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | None:
     """Return what the skill's code can read, write to and use; None if it is not confined."""
     workdir = request.workdir.resolve()
-    inputs, folders = _given_files(request), _workspaces(request)
-    hidden = tuple(place for folder in folders for place in rules.denied.places(folder))
+    inputs, folders = _given_files(request), _workspaces(request, rules.root)
+    hidden = tuple(place for folder in folders for place in _hidden_in(folder, rules))
     named = () if is_foreign(skill) else _named_places(request)
     readable = (skill.folder.resolve(), _packaged_skills(), *rules.readable, *inputs, *named)
     if request.constraints.get("read_only") and rules.confinement != "none":
@@ -141,7 +145,7 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
     return Reach(
         workdir,
         folders,
-        writes=skill.writes,
+        writes=skill.writes and not any(_is_kept(folder, rules.root) for folder in folders),
         readable=readable,
         network=True,
         passed=passed,
@@ -167,13 +171,33 @@ def _named_places(request: SkillRequest) -> tuple[Path, ...]:
     return tuple(path.resolve() for path in paths if path.exists() and is_workspace(path.resolve()))
 
 
-def _workspaces(request: SkillRequest) -> tuple[Path, ...]:
-    """Return the folder in the request's ``path``, or the folder of that file; () without a path."""
+def _workspaces(request: SkillRequest, root: Path | None) -> tuple[Path, ...]:
+    """Return the folder in the request's ``path``, or the folder of that file; () without a path.
+
+    Raises SkillRefused for a path in *root* that has become a link since it was checked.
+    """
     named = request.context.get("path")
-    if not isinstance(named, str) or not named or "\0" in named:
+    if not isinstance(named, str) or not named or "\0" in named or "://" in named.removeprefix("file://"):
         return ()
-    path = Path(named.removeprefix("file://")).expanduser().resolve()
+    given = Path(named.removeprefix("file://")).expanduser()
+    path = given.resolve()
+    if root is not None and given != path and given.is_relative_to(root) and not path.is_relative_to(root):
+        raise SkillRefused(f"{given} has become a link to another place")
     return (path,) if path.is_dir() else (path.parent,) if path.is_file() else ()
+
+
+def _is_kept(folder: Path, root: Path | None) -> bool:
+    """Return True for a folder that belongs to the protected names of *root*."""
+    return root is not None and folder.is_relative_to(root) and is_protected(folder.relative_to(root).parts)
+
+
+def _hidden_in(folder: Path, rules: CodeRules) -> tuple[Path, ...]:
+    """Return what may not be read of *folder*. Raises SkillRefused if nothing of it may be."""
+    base = rules.root if rules.root is not None and folder.is_relative_to(rules.root) else folder
+    places = rules.denied.places(base)
+    if any(folder.is_relative_to(place) for place in places):
+        raise SkillRefused(f"{folder} may not be read: the permissions deny it")
+    return tuple(place for place in places if base == folder or place.is_relative_to(folder))
 
 
 def _refusal(skill: Skill, read_only: bool, error: SandboxRefused) -> str:

@@ -25,11 +25,11 @@ from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, NotFound, SkillFailed
 from fireswarm.redaction import Redactor, secret_values
-from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.given.files import remove_inputs
 from fireswarm.swarm.turn.given.plan_notes import notes_of
+from fireswarm.swarm.turn.given.workspace import denied_reads
 from fireswarm.swarm.turn.state import Turn
 
 KEPT_DAYS = 30
@@ -120,12 +120,6 @@ def _unchanged_since(folder: Path, before: float) -> list[Path]:
     except OSError:
         return []
     return [path for _, path in sorted(found)[:MAX_LOOKS]]
-
-
-def denied_reads(turn: Turn) -> DeniedReads:
-    """Return the files that no run of the turn reads."""
-    rules = turn.card.permissions.and_also(turn.task.constraints.permissions)
-    return DeniedReads((*turn.swarm.settings.permissions.deny, *rules.deny))
 
 
 async def publish_folder(turn: Turn, folder: Path, leave: Collection[Path] = ()) -> tuple[Artifact, ...]:

@@ -43,10 +43,10 @@ from fireswarm.swarm.turn.facts import TurnMemory, facts_for
 from fireswarm.swarm.turn.given.deliverable import named_files
 from fireswarm.swarm.turn.given.files import InputFiles
 from fireswarm.swarm.turn.given.for_model import inputs_of
-from fireswarm.swarm.turn.given.workspace import named_workspace, with_whole_path
+from fireswarm.swarm.turn.given.workspace import denied_reads, named_workspace, with_whole_path
 from fireswarm.swarm.turn.inputs import fetch_artifact
 from fireswarm.swarm.turn.models import as_begun, models_to_choose
-from fireswarm.swarm.turn.outputs import denied_reads, output_folder, publish_artifacts, publish_folder, publish_output
+from fireswarm.swarm.turn.outputs import output_folder, publish_artifacts, publish_folder, publish_output
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import PLANNED, Turn
 from fireswarm.swarm.turn.thread import Hearing, restore_outputs

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
+from fireswarm.processes.confinement.landlock.names import OWN_FOLDER, is_protected
+from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.swarm.turn.state import Turn
+
+_ADDRESS_CHARS = re.compile(r"[%?#]|.://")
 
 
 def named_workspace(turn: Turn) -> Path | None:
@@ -31,7 +35,7 @@ def with_whole_path(task: PlannedTask, turn: Turn) -> PlannedTask:
     Raises InvalidInput for a path that does not exist, or that is outside of that folder.
     """
     base = named_workspace(turn) or turn.swarm.settings.path(Path())
-    path = _named_path(task.context, base)
+    path = _planned_path(task, base)
     if path is None:
         return task
     if not path.exists():
@@ -43,9 +47,17 @@ def with_whole_path(task: PlannedTask, turn: Turn) -> PlannedTask:
 def check_planned_paths(tasks: tuple[PlannedTask, ...], turn: Turn) -> None:
     """Raise InvalidInput if one of *tasks*, planned by code, works in a folder outside of the planning task's own."""
     for task in tasks:
-        path = _named_path(task.context, turn.swarm.settings.path(Path()))
+        path = _planned_path(task, turn.swarm.settings.path(Path()))
         if path is not None and path.exists():
             _check_inside(task, path, turn)
+
+
+def _planned_path(task: PlannedTask, base: Path) -> Path | None:
+    """Return the path of a planned task. Raises InvalidInput for an address of a file that can mean another path."""
+    named = task.context.get("path")
+    if isinstance(named, str) and named.startswith("file://") and _ADDRESS_CHARS.search(named.removeprefix("file://")):
+        raise InvalidInput(f"context.path {named} of {task.key} is no plain path: give it without file://")
+    return _named_path(task.context, base)
 
 
 def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
@@ -60,7 +72,10 @@ def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
 
 
 def _check_inside(task: PlannedTask, path: Path, turn: Turn) -> None:
-    """Raise InvalidInput if *path* leads out of the task's folder, or into the folder of a store."""
+    """Raise InvalidInput if *path* leads out of the task's folder, into a store, or to what only a person changes.
+
+    Names are protected and denied in the folder of a task: in a folder within it, they would not be found.
+    """
     base = (named_workspace(turn) or turn.swarm.settings.path(Path())).resolve()
     place = path.resolve()
     if not place.is_relative_to(base):
@@ -68,5 +83,18 @@ def _check_inside(task: PlannedTask, path: Path, turn: Turn) -> None:
             f"context.path of {task.key} names {path}, which is outside of {base}: a planned task works in the folder "
             "of the task that plans it. Only a person can name another one, in the context of the objective"
         )
-    if OWN_FOLDER in place.relative_to(base).parts:
+    parts = place.relative_to(base).parts
+    if OWN_FOLDER in parts:
         raise InvalidInput(f"context.path of {task.key} names {path}, which belongs to the store")
+    if is_protected(parts) and place.is_dir():
+        raise InvalidInput(
+            f"context.path of {task.key} names {path}, which only a person changes: name it in the objective"
+        )
+    if denied_reads(turn).hides(place, base):
+        raise InvalidInput(f"context.path of {task.key} names {path}, which may not be read: the permissions deny it")
+
+
+def denied_reads(turn: Turn) -> DeniedReads:
+    """Return the files that no run of the turn reads."""
+    rules = turn.card.permissions.and_also(turn.task.constraints.permissions)
+    return DeniedReads((*turn.swarm.settings.permissions.deny, *rules.deny))
