@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -129,3 +131,35 @@ def test_name_that_one_command_makes_is_not_known_to_another_that_begins_meanwhi
 def test_further_settings_of_shells_and_editors_are_not_made(name: str, workspace: Path) -> None:
     run(f"echo x > {name}; echo y > other", workspace)
     assert not (workspace / name).exists() and (workspace / "other").exists()
+
+
+@pytest.mark.parametrize("mode", [0o555, 0o000, 0o311])
+def test_folder_that_code_makes_read_only_keeps_no_late_names(mode: int) -> None:
+    """As root, the test has the rights of an ordinary user, as this process usually has."""
+    with TemporaryDirectory() as place:
+        workspace, git = Path(place).resolve(), Path(place).resolve() / ".git"
+        git.mkdir()
+        if is_root := os.geteuid() == 0:
+            for folder in (workspace, git):
+                os.chown(folder, 65_534, 65_534)
+            os.seteuid(65_534)
+        try:
+            late = LateNames([workspace])
+            for path in (workspace / ".envrc", git / "commondir"):
+                path.write_text("evil")
+            for folder in (git, workspace):
+                folder.chmod(mode)
+            lines = late.set_aside()
+        finally:
+            if is_root:
+                os.seteuid(0)
+        assert len(lines) == 2 and "is now .envrc.set-aside-1" in lines[0], lines
+        assert not (workspace / ".envrc").exists() and not (git / "commondir").exists()
+        assert workspace.stat().st_mode & git.stat().st_mode & 0o700 == 0o700
+
+
+@pytest.mark.parametrize("name", ["remotes", "branches"])
+def test_command_names_no_repository_to_which_git_sends(name: str, workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    run(f"mkdir .git/{name}; echo URL: ssh://evil.example/x > .git/{name}/origin; echo > .git/other", workspace)
+    assert not (workspace / ".git" / name).exists() and (workspace / ".git" / "other").exists()

@@ -8,9 +8,10 @@ import stat
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from fireswarm.contracts.regular_file import open_place
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.landlock.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
 from fireswarm.settings.run_folders import state_home, swarm_folders
@@ -131,9 +132,13 @@ class LateNames:
 
     workspaces: Sequence[Path]
     _ended: bool = False
+    _modes: dict[Path, int] = field(default_factory=dict[Path, int])
+    """Modes of the folders with such names: code may take the right to rename from itself, and so from this process."""
 
     def __post_init__(self) -> None:
         """Learn what is there now: what people made until now stays."""
+        folders = (folder for workspace in self.workspaces for folder in (workspace, workspace / GIT))
+        self._modes = {folder: mode for folder in folders if (mode := _mode_of(folder))}
         with _lock:
             for workspace in self.workspaces:
                 if not _working[workspace]:
@@ -145,6 +150,8 @@ class LateNames:
         if self._ended:
             return []
         self._ended = True
+        for folder, mode in self._modes.items():
+            _restore_mode(folder, mode)
         with _lock:
             lines = [line for workspace in self.workspaces for line in _set_aside(workspace)]
             for workspace in self.workspaces:
@@ -162,11 +169,32 @@ def _set_aside(workspace: Path) -> list[str]:
         is_known = path in known and known[path] in ("", _target(path))
         if is_known or (path.name == OWN_FOLDER and _is_in_use(path)):
             continue
-        with contextlib.suppress(OSError):
-            other = _free_name(path)
+        other = _free_name(path)
+        try:
             path.rename(other)
             lines.append(f"{path.name} is now {other.name}: only a person makes {path.name} here")
+        except OSError as error:
+            lines.append(f"{path.name} is new, and only a person makes it here: remove it ({error.strerror})")
     return lines
+
+
+def _mode_of(folder: Path) -> int:
+    """Return the mode of a folder, and 0 for anything else."""
+    with contextlib.suppress(OSError):
+        mode = folder.lstat().st_mode
+        return stat.S_IMODE(mode) if stat.S_ISDIR(mode) else 0
+    return 0
+
+
+def _restore_mode(folder: Path, mode: int) -> None:
+    """Give a folder its *mode* again if its owner has lost a right, unless it is a link now."""
+    if mode & ~_mode_of(folder) & stat.S_IRWXU:
+        with contextlib.suppress(OSError):
+            number = open_place(folder)
+            try:
+                Path(f"/proc/self/fd/{number}").chmod(mode)
+            finally:
+                os.close(number)
 
 
 def _find(workspace: Path) -> Iterator[Path]:

@@ -27,10 +27,13 @@ PROTECTED = frozenset(
 """Names at the top of a workspace. The names of shells and accounts matter where the workspace is a home folder."""
 
 GIT_PROTECTED = frozenset(
-    {"config", "config.worktree", "hooks", "info", "modules", "worktrees", "commondir", "gitdir", "description"}
+    {
+        *("config", "config.worktree", "hooks", "info", "modules", "worktrees", "commondir", "gitdir", "description"),
+        *("remotes", "branches"),
+    }
 )
-"""Names in ``.git``: with them, git runs programs or uses another repository. ``git add`` and ``git commit`` change
-none of them.
+"""Names in ``.git``: with them, git runs programs, or uses another repository or sends to it. ``git add`` and
+``git commit`` change none of them.
 """
 
 
