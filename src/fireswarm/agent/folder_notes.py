@@ -33,10 +33,9 @@ def _repository(folder: Path) -> str:
         told = run_git(folder, "status", "--porcelain", "--branch", timeout_seconds=GIT_SECONDS)
     except (GitFailed, OSError):
         return ""
-    lines = told.decode("utf-8", "replace").splitlines()
-    branch, changed = lines[0].removeprefix("## ") if lines else "", lines[1:]
+    branch, *changed = environment_redactor().clean(told.decode("utf-8", "replace")).rstrip("\n").split("\n")
     more = f"\n[{len(changed) - MAX_CHANGED:,} more]" if len(changed) > MAX_CHANGED else ""
-    return "\n".join(["# Repository", f"Branch: {branch}", *changed[:MAX_CHANGED]]) + more
+    return "\n".join(["# Repository", f"Branch: {branch.removeprefix('## ')}", *changed[:MAX_CHANGED]]) + more
 
 
 def _notes(folder: Path, home: Path) -> str:

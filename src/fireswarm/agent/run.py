@@ -141,7 +141,8 @@ async def carry_out(
     )
     ledger = FileLedger(runs / SPEND_FILE, clock, given.session, run_id)
     try:
-        mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=not given.dry_run)
+        asks, home = not given.dry_run, home_folder()
+        mind = make_mind(settings, catalog, clock, root, ledger=ledger, model=model, asks=asks, home=home)
         try:
             container = settings.runtime.confinement == "container"
             outputs = prepare_outputs(log.folder / OUTPUT_FOLDER, Path.cwd(), container=container)
@@ -172,7 +173,8 @@ async def _folder_at_the_start(log: RunLog) -> str:
 def agent_assignment(work: AgentTask, mind: Mind, place: RunPlace, watching: Watching) -> Assignment:
     """Build the assignment of a run: system text, tools, skills, and the folder's state."""
     roles, grant = place.root / "roles", place.grant
-    texts = (*place.capabilities.prompts, prompt_file(roles, AGENT_FILE), prompt_file(roles, TOOLS_FILE))
+    own = (prompt_file(roles, name, home_folder()) for name in (AGENT_FILE, TOOLS_FILE))
+    texts = (*place.capabilities.prompts, *own)
     return Assignment(
         task=work.task,
         system=system_text(texts),

@@ -20,7 +20,7 @@ from fireswarm.redaction import Redactor, secret_values
 from fireswarm.runs.model_clients import ModelClients
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
-from fireswarm.settings.trust import TrustedFiles
+from fireswarm.settings.trust import TrustedFiles, digest_of, trusts_all
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import DiscoveryLimits, agent_places, require_folders
@@ -52,16 +52,17 @@ def make_mind(
     ledger: Ledger | None = None,
     model: ChatModel | None = None,
     asks: bool = True,
+    home: Path | None = None,
 ) -> Mind:
     """Build a mind. Without a key it has a reason instead of a client; with ``asks`` False it has no model.
 
-    With a *store*, all processes on it share the provider's rate limits.
+    With a *store*, all processes on it share the provider's rate limits. For *home* see `prompt_file`.
     """
     env = os.environ if environment is None else environment
     redact = redactor_for(settings, env)
     client, clients, no_model = None, None, "worker.think is never"
     if asks:
-        protocol = prompt_file(root / "roles", PROTOCOL_FILE)
+        protocol = prompt_file(root / "roles", PROTOCOL_FILE, home)
         clients = ModelClients(settings, root, env, clock, redact, protocol, store, ledger, model)
         try:
             client = clients.open(settings.model)
@@ -114,8 +115,13 @@ def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterab
     return replace(catalog, skills={**catalog.skills, **material})
 
 
-def prompt_file(roles: Path, name: str) -> str:
-    """Return a shared prompt of ``roles/``, such as PROTOCOL.md: the user's file, or else the packaged one."""
+def prompt_file(roles: Path, name: str, home: Path | None = None) -> str:
+    """Return a shared prompt of ``roles/``, such as PROTOCOL.md: the user's file, or else the packaged one.
+
+    With *home*, the file may come with a folder of a stranger: it counts only if that user trusts its content.
+    """
     own = roles / name
-    path = own if own.is_file() else packaged_path("roles") / name
-    return path.read_text(encoding="utf-8").strip()
+    content = own.read_bytes() if own.is_file() else None
+    if content is None or not (home is None or trusts_all() or TrustedFiles(home).has(own, digest_of(content))):
+        content = (packaged_path("roles") / name).read_bytes()
+    return content.decode("utf-8").strip()

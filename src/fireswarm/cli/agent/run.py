@@ -136,7 +136,9 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     """Print the first request exactly. No key is needed, and nothing is sent."""
     cwd = Path.cwd()
     model = make_model(settings, cwd, os.environ, sends=False)
-    mind = make_mind(settings, agent_catalog(settings, cwd, home_folder(), skills_dir), ServerClock(), cwd, model=model)
+    home = home_folder()
+    catalog = agent_catalog(settings, cwd, home, skills_dir)
+    mind = make_mind(settings, catalog, ServerClock(), cwd, model=model, home=home)
     outputs = kept_runs(cwd) / "RUN_ID" / OUTPUT_FOLDER  # a preview has no run
 
     async def call() -> dict[str, Any]:
