@@ -166,3 +166,12 @@ def test_damaged_list_of_swarms_costs_only_its_damaged_lines(home: Path) -> None
     assert swarm_folders() == [home / "elsewhere" / "data"]
     add_swarm_folders(home / "elsewhere" / "data")
     assert known.read_bytes().endswith(b'"/x'), "it is known already"
+
+
+def test_workspace_of_a_skill_that_has_become_a_link_is_refused(tmp_path: Path) -> None:
+    for place in ("outside", "private", "workdir"):
+        (tmp_path / place).mkdir()
+    (tmp_path / "part").symlink_to(tmp_path / "outside")
+    view = SkillView(tmp_path / "private", tmp_path / "workdir", (tmp_path / "part",), writes=True)
+    with pytest.raises(SandboxRefused, match="a link has taken its place"), view.confine({}):
+        pass

@@ -49,7 +49,8 @@ class SkillView:
     In a workspace, protected names do not change. A workspace that is the root of the file system or a part of the
     system cannot be used. ``readable`` are further files and folders, ``hidden`` those that it does not see, as it does
     not see the state of swarms and of the agent. With a network, ``passes`` are names of environment variables besides
-    `NAMED`. The current folder is that of this process, so that relative paths have the same meaning.
+    `NAMED`. A workspace that has become a link is refused. The current folder is that of this process, so that relative
+    paths have the same meaning.
     """
 
     home: Path
@@ -87,7 +88,7 @@ class SkillView:
         return tuple(place.resolve() for place in (self.home, self.workdir, *self._folders(), *self.readable))
 
     def _folders(self) -> list[Path]:
-        return [folder for each in self.workspaces if is_workspace(folder := each.resolve())]
+        return [folder for folder in self.workspaces if is_workspace(folder)]
 
     def _places(self, path: str) -> list[str]:
         """Return the paths outside of the workspaces that are readable."""

@@ -152,6 +152,9 @@ def _private_files(private: Path, rules: LandlockRules) -> dict[str, str]:
 
 def _description(rules: LandlockRules, private: Path, version: int, report: int) -> dict[str, object]:
     """Return what `start` needs to know."""
+    for place in (*([rules.workspace] if rules.workspace else ()), *rules.writable):
+        if os.path.realpath(place) != str(place):
+            raise SandboxRefused(f"{place} cannot be a part of a confined command: a link has taken its place")
     known = _RIGHTS_OF[max(each for each in _RIGHTS_OF if each <= version)] - 1
     writable = [*rules.writable, private / "home", private / "tmp"]
     granted: list[tuple[Path | str, int]] = [
