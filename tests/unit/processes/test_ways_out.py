@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from fireswarm.errors import SandboxRefused
+from fireswarm.capabilities.workspace.place import Workspace
+from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.processes.confinement import protected
 from fireswarm.processes.confinement.protected import LateNames, hidden_places
 from fireswarm.processes.confinement.view import View
@@ -163,3 +164,64 @@ def test_command_names_no_repository_to_which_git_sends(name: str, workspace: Pa
     (workspace / ".git").mkdir()
     run(f"mkdir .git/{name}; echo URL: ssh://evil.example/x > .git/{name}/origin; echo > .git/other", workspace)
     assert not (workspace / ".git" / name).exists() and (workspace / ".git" / "other").exists()
+
+
+LINKED = {
+    ".envrc": "env/dev",
+    ".claude": "shared/agent",
+    ".git/hooks": "../githooks",
+}
+"""Protected names that are links within the workspace, and the files that they lead to."""
+
+CHANGES = (
+    "echo evil >> env/dev",
+    "echo evil >> .envrc",
+    "echo evil > shared/agent/settings.json",
+    "echo evil > githooks/pre-commit",
+    "echo evil > githooks/post-merge",
+    "echo evil > .git/hooks/post-merge",
+    "rm env/dev; echo evil > env/dev",
+    "mv env gone; mkdir env; echo evil > env/dev",
+    "mv shared/agent shared/gone; mkdir shared/agent; echo evil > shared/agent/settings.json",
+    "mv githooks gone; mkdir githooks; echo evil > githooks/pre-commit",
+    "ln -sfn ../evil githooks",
+)
+
+
+@pytest.fixture
+def linked(workspace: Path) -> Path:
+    for folder in (".git", "env", "shared/agent", "githooks"):
+        (workspace / folder).mkdir(parents=True)
+    for file in ("env/dev", "shared/agent/settings.json", "githooks/pre-commit"):
+        (workspace / file).write_text("good\n")
+    for name, target in LINKED.items():
+        (workspace / name).symlink_to(target)
+    return workspace
+
+
+@pytest.mark.parametrize("line", CHANGES)
+def test_what_a_protected_link_leads_to_is_not_changed(line: str, linked: Path) -> None:
+    run(f"{line}; echo new > other; echo new > shared/other", linked)
+    found = {path: path.read_text() for path in linked.rglob("*") if path.is_file() and not path.is_symlink()}
+    assert not any("evil" in text for path, text in found.items() if "gone" not in path.parts), found
+    for name, file in ((".envrc", ""), (".claude", "settings.json"), (".git/hooks", "pre-commit")):
+        assert (linked / name / file).read_text() == "good\n"
+    assert (linked / "other").read_text() == (linked / "shared" / "other").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("path", [".envrc", "env/dev", ".claude/settings.json", "shared/agent/new.md", "githooks/x"])
+def test_file_tools_write_to_no_place_that_a_protected_link_leads_to(path: str, linked: Path) -> None:
+    with pytest.raises(InvalidInput, match="only a person changes it|belongs to git"):
+        Workspace(linked, protects=True).locate(path, new=True, writes=True)
+
+
+@pytest.mark.parametrize("line", ["echo x > repo.git/hooks/x", "echo x >> .git/config", "echo x > .git/hooks/x"])
+def test_repository_behind_a_link_keeps_its_settings(line: str, workspace: Path) -> None:
+    (workspace / "repo.git" / "hooks").mkdir(parents=True)
+    (workspace / "repo.git" / "config").write_text("[core]\n")
+    (workspace / ".git").symlink_to("repo.git")
+    told = run(f"{line}; echo new > repo.git/index; echo done", workspace)
+    assert "done" in told
+    assert (workspace / ".git" / "config").read_text() == "[core]\n"
+    assert not list((workspace / "repo.git" / "hooks").iterdir())
+    assert (workspace / "repo.git" / "index").read_text() == "new\n"

@@ -15,6 +15,7 @@ from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.confinement.landlock.names import OWN_FOLDER, is_protected
+from fireswarm.processes.confinement.protected import linked_places
 from fireswarm.redaction import shows, spell
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
@@ -65,7 +66,7 @@ class Workspace:
             raise InvalidInput(f"{named} belongs to fireswarm: its files are not a part of the workspace")
         self._check_hidden(path)
         if writes:
-            self._check_write(named, path.relative_to(self.root).parts)
+            self._check_write(named, path)
         if not exists and not new:
             raise InvalidInput(f"{named} does not exist")
         if not exists and writes and not shows(text):
@@ -82,11 +83,13 @@ class Workspace:
         if self.hides is not None and self.hides(path):
             raise InvalidInput(f"{self.name_of(path)} may not be read: the permissions deny it")
 
-    def _check_write(self, named: str, parts: tuple[str, ...]) -> None:
+    def _check_write(self, named: str, path: Path) -> None:
         """Raise InvalidInput for a file of git, and for one that only a person changes."""
+        parts = path.relative_to(self.root).parts
         if ".git" in parts:
             raise InvalidInput(f"{named} belongs to git: use its commands")
-        if self.protects and is_protected(parts):
+        linked = linked_places(self.root) if self.protects else ()
+        if self.protects and (is_protected(parts) or any(path.is_relative_to(place) for place in linked)):
             raise InvalidInput(f"{named} is read by programs outside of the confinement: only a person changes it")
 
     def name_of(self, path: Path) -> str:

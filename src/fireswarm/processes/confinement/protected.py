@@ -92,16 +92,33 @@ def _bound_sockets() -> list[Path]:
 
 
 def protected_places(workspace: Path) -> list[Path]:
-    """Return what exists in *workspace* of the protected names, without links."""
+    """Return what exists in *workspace* of the protected names; for a link, the place in the workspace it leads to."""
+    return sorted(place for place in {*_named_places(workspace), *linked_places(workspace)} if place.exists())
+
+
+def _named_places(workspace: Path) -> Iterator[Path]:
+    for path in _find(workspace):
+        is_linked = path.is_symlink() or path.parent.is_symlink()
+        if not is_linked and (path.name.casefold() not in (GIT, OWN_FOLDER) or path.is_file()):
+            yield path
+
+
+def linked_places(workspace: Path) -> list[Path]:
+    """Return the places in *workspace* to which links with protected names lead.
+
+    If ``.git`` is a link, these are the protected names in the repository, also those that do not exist yet.
+    """
     found: list[Path] = []
-    for folder, names in ((workspace, PROTECTED), (workspace / GIT, GIT_PROTECTED)):
-        try:
-            with os.scandir(folder) as entries:
-                listed = [Path(entry.path) for entry in entries if not entry.is_symlink()]
-        except OSError:
-            continue
-        found += [path for path in listed if path.name.casefold() in names or (path.name == GIT and path.is_file())]
-    return sorted(found)
+    for path in _find(workspace):
+        if path.is_symlink() and (place := _inner_place(path, workspace)):
+            found += [place / name for name in sorted(GIT_PROTECTED)] if path.name.casefold() == GIT else [place]
+    return found
+
+
+def _inner_place(link: Path, workspace: Path) -> Path | None:
+    """Return where *link* leads within *workspace*, or None if it leads elsewhere, or nowhere."""
+    place = Path(os.path.realpath(link))
+    return place if place != workspace and place.is_relative_to(workspace) and place.exists() else None
 
 
 def kept_mounts(workspace: Path) -> list[str]:
@@ -109,6 +126,7 @@ def kept_mounts(workspace: Path) -> list[str]:
     git = workspace / GIT
     # What is mounted cannot get another name.
     mounts = ["--bind", str(git), str(git)] if git.is_dir() and not git.is_symlink() else []
+    mounts += pin_parents(workspace, linked_places(workspace))
     return [*mounts, *(word for kept in protected_places(workspace) for word in ("--ro-bind", str(kept), str(kept)))]
 
 

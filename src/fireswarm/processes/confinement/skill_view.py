@@ -30,6 +30,7 @@ from fireswarm.processes.confinement.protected import (
     hidden_places,
     hide,
     kept_mounts,
+    linked_places,
     pin_parents,
 )
 from fireswarm.processes.confinement.view import (
@@ -121,6 +122,7 @@ class SkillView:
             changes=self.writes,
             watches_reading=bool(hidden),
             hidden=hidden,
+            kept=[place for workspace in workspaces for place in linked_places(workspace)] if self.writes else (),
             network=self.network,
             capabilities=READ_ALL if os.geteuid() == 0 else 0,
         )

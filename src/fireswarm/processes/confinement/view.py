@@ -48,6 +48,7 @@ from fireswarm.processes.confinement.protected import (
     hidden_places,
     hide,
     kept_mounts,
+    linked_places,
     pin_parents,
 )
 from fireswarm.processes.descendants import MARK
@@ -339,6 +340,7 @@ def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRule
         changes=view.writable,
         watches_reading=keeps,
         hidden=hidden,
+        kept=linked_places(workspace) if view.writable and view.protects and not view.strict else (),
         capabilities=READ_ALL if owner is not None and not _is_reachable(workspace, owner) else 0,
         network=view.network and not view.strict,
         strict=view.strict,

@@ -100,16 +100,19 @@ class PassedOnCalls:
     """Answers the calls that arrive at ``listener``.
 
     The command may change what is in ``writable``, by the rules of Landlock. If it ``changes`` its ``workspace``, it
-    may also change other names there that are neither protected nor ``hidden``; otherwise it reads them.
+    may also change other names there that are neither protected, nor ``kept``, nor ``hidden``; otherwise it reads them.
     """
 
-    def __init__(self, writable: list[str], workspace: str | None, changes: bool, hidden: list[str]) -> None:
+    def __init__(
+        self, writable: list[str], workspace: str | None, changes: bool, hidden: list[str], kept: list[str]
+    ) -> None:
         self.listener = -1
         self.caller = Caller(0)
         self._writable = writable
         self._workspace = workspace
         self._changes = changes
         self._hidden = hidden
+        self._kept = kept
         self._number = 0
 
     def answer(self) -> None:
@@ -156,7 +159,7 @@ class PassedOnCalls:
 
     def _is_kept(self, path: str) -> bool:
         """Return True for a path in the workspace that only a person changes, or that the command does not see."""
-        if any(path == place or path.startswith(f"{place}/") for place in self._hidden):
+        if any(path == place or path.startswith(f"{place}/") for place in (*self._hidden, *self._kept)):
             return True
         return is_protected(tuple(path.removeprefix(f"{self._workspace}/").split("/")))
 
@@ -261,8 +264,8 @@ class PassedOnCalls:
             self._leave(first.place, second.place)
             self._check(first.path)
             self._check(second.path)
-            if any(place.startswith((f"{first.path}/", f"{second.path}/")) for place in self._hidden):
-                raise PermissionError(errno.EACCES, "what is hidden in it would be seen elsewhere")
+            if any(place.startswith((f"{first.path}/", f"{second.path}/")) for place in (*self._hidden, *self._kept)):
+                raise PermissionError(errno.EACCES, "what is hidden or protected in it would be found elsewhere")
             names = (os.fsencode(first.text), second.folder, os.fsencode(second.text))
             if _libc.renameat2(first.folder, names[0], names[1], names[2], ctypes.c_uint(flags)):
                 code = ctypes.get_errno()

@@ -63,7 +63,7 @@ class LandlockRules:
 
     ``readable`` and ``writable`` are folders and files with all that is below them; ``listed`` are folders whose names
     it may list. If it ``changes`` its ``workspace``, it may also make and change other names there than those of
-    `names` and ``hidden``; with ``watches_reading``, it reads them too, although they are not in ``readable``.
+    `names`, ``kept`` and ``hidden``; with ``watches_reading``, it reads them too, even if they are not ``readable``.
     ``owner`` are the user and the group that it becomes; ``capabilities`` the bits of the privileges of root that it
     keeps. ``files`` are contents by paths, and ``places`` are folders by paths, that stand in its words and in its
     environment for the places where they are.
@@ -77,11 +77,11 @@ class LandlockRules:
     changes: bool = False
     watches_reading: bool = False
     hidden: Sequence[Path] = ()
+    kept: Sequence[Path] = ()
     network: bool = False
     strict: bool = False
     owner: tuple[int, int] | None = None
     capabilities: int = 0
-    hidden: Sequence[Path] = ()
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     places: Mapping[str, Path] = field(default_factory=dict[str, Path])
 
@@ -182,6 +182,7 @@ def _description(rules: LandlockRules, private: Path, version: int, report: int)
         "changes": rules.changes,
         "writable": [os.path.realpath(place) for place in writable],
         "hidden": [str(place) for place in rules.hidden],
+        "kept": [str(place) for place in rules.kept],
         "handled": known,
         "handled_network": 0 if rules.network else _TCP,
         "scoped": _SCOPES,

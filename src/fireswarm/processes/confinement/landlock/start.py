@@ -67,7 +67,9 @@ def main() -> int:
             _become(given, sys.argv[2:], theirs)
         theirs.close()
         try:
-            calls = PassedOnCalls(given["writable"], given["workspace"], given["changes"], given["hidden"])
+            calls = PassedOnCalls(
+                given["writable"], given["workspace"], given["changes"], given["hidden"], given["kept"]
+            )
             return _supervise(child, ours, calls)
         finally:
             _kill_descendants()
