@@ -3,10 +3,10 @@
 FOLDER holds unpacked npm packages with built nodes (`npm pack NAME`, then `tar xzf`). A ``node_modules`` folder
 inside a package is used. Each node is run confined, without network.
 
-- ``operations_present``: counted in the descriptions, apart from the reader; ``operations_found``: read by it;
+- ``operations_present``: in the descriptions; ``operations_found``: of the newest version; the others are listed;
 - ``method_and_path``: operations that sent a request; ``base_urls``: nodes with a base URL, of those that sent one;
 - ``replayed``: operations whose template repeats all recorded requests and items, of those that sent something;
-- ``lost_silently``: operations that are neither found nor in a file that is listed as not run.
+- ``lost_silently``: operations in a description, counted apart from the reader, that are neither found nor listed.
 """
 
 from __future__ import annotations
@@ -45,34 +45,20 @@ def record(root: Path, file: Path) -> dict[str, Any]:
         return json.loads(output.read_text()) if output.is_file() else {"error": f"exit code {code}: {told[-200:]}"}
 
 
-def described_operations(description: dict[str, Any]) -> set[tuple[str, str]]:
-    """Count the operations in a description, apart from the recorder: options of properties called operation."""
-    found: set[tuple[str, str]] = set()
-    for entry in description.get("properties") or ():
-        if isinstance(entry, dict) and entry.get("name") == "operation" and isinstance(entry.get("options"), list):
-            show = (entry.get("displayOptions") or {}).get("show") or {}
-            for resource in show.get("resource") or [""]:
-                found |= {(str(resource), str(option["value"])) for option in entry["options"] if "value" in option}
-    return found
-
-
 def judge(node: dict[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield the counts of one recorded node."""
-    present = described_operations(node["description"])
+    present = pipelines.described_operations(node["description"])
     if not present:
         return
     yield "nodes", 1
-    yield "operations_present", len(present)
     recorded = pipelines.recorded_node(node)
+    yield "operations_present", len(recorded.operations) + len(recorded.hidden)
+    yield "operations_found", len(recorded.operations)
+    yield "lost_silently", len(pipelines.lost_operations(recorded))
     urls = [sent.url for operation in recorded.operations for case in operation.cases for sent in case.requests]
     base = pipelines.common_base(urls)
     yield "nodes_that_send", bool(urls)
     yield "base_urls", bool(base)
-    found = {(str(operation.resource), str(operation.operation)) for operation in recorded.operations}
-    alone = {operation for _, operation in found}
-    missing = [each for each in present if each not in found and not (each[0] == "" and each[1] in alone)]
-    yield "operations_found", len(present) - len(missing)
-    yield "lost_silently", len(missing)
     for operation in recorded.operations:
         if not any(case.requests for case in operation.cases):
             continue

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from fireswarm.contracts.swarm.task import TaskStatus
-from fireswarm.pipelines import lay_out
+from fireswarm.pipelines import lay_out, lost_operations, recorded_node
 from tests.support.pipeline import advised, family, files, submit, work
 from tests.support.swarm import SwarmRig
 
@@ -40,6 +40,7 @@ async def test_built_node_becomes_a_python_node_that_repeats_its_requests(swarm:
         "book.get_all": "GET /books",
         "book.lend": "POST /copies/{$answers.0.copies.0.id}/loans",
     }
+    assert (schema["found"], schema["present"], schema["unread"]) == (5, 5, [])
     assert all(operation["template"] for operation in schema["operations"])
     assert "code-convert" not in tasks
     validation = json.loads(left["validation.json"])
@@ -76,3 +77,46 @@ async def test_replay_fails_for_code_that_does_something_else(swarm: SwarmRig, t
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     ran = await anyio.run_process(command, cwd=tmp_path, env=environment, check=False)
     assert ran.returncode == 1 and b" failed" in ran.stdout, ran.stdout
+
+
+async def test_operations_that_send_nothing_are_listed(swarm: SwarmRig, tmp_path: Path) -> None:
+    package = tmp_path / "n8n-nodes-shelf"
+    shutil.copytree(PACKAGE, package)
+    node = package / "dist" / "nodes" / "Shelf" / "Shelf.node.js"
+    node.write_text(
+        node.read_text().replace("{ show: { resource: ['book'] } }", "{ show: { resource: ['book', 'copy'] } }")
+    )
+    root = await submit(swarm, package)
+    await work(swarm, advised(swarm, None))
+    tasks = await family(swarm, root)
+    left = await files(swarm, tasks["schema-infer"])
+    schema = json.loads(left["inferred_schema.json"])
+    assert (schema["present"], schema["found"]) == (10, 10)
+    silent = {each["name"] for each in schema["unread"]}
+    assert silent == {f"copy.{name}" for name in ("add", "delete", "get", "get_all", "lend")}
+
+
+async def test_operation_of_another_version_is_listed(swarm: SwarmRig, tmp_path: Path) -> None:
+    package = tmp_path / "n8n-nodes-shelf"
+    shutil.copytree(PACKAGE, package)
+    node = package / "dist" / "nodes" / "Shelf" / "Shelf.node.js"
+    old = "{ name: 'Lend', value: 'lend', displayOptions: { show: { '@version': [0] } },"
+    node.write_text(node.read_text().replace("{ name: 'Lend', value: 'lend',", old))
+    root = await submit(swarm, package)
+    await work(swarm, advised(swarm, None))
+    tasks = await family(swarm, root)
+    schema = json.loads((await files(swarm, tasks["root"]))["inferred_schema.json"])
+    assert (schema["present"], schema["found"]) == (5, 4)
+    assert schema["unread"] == [
+        {"name": "book.lend", "reason": "a form shows it in other versions of the node than 1 only"}
+    ]
+
+
+def test_loss_is_counted_apart_from_the_recorder() -> None:
+    options = [{"value": "add"}, {"value": "get"}]
+    entry = {"name": "operation", "options": options, "displayOptions": {"show": {"resource": ["book"]}}}
+    content = {"file": "x.node.js", "class": "X", "description": {"properties": [entry]}}
+    read = [{"resource": "book", "operation": "add", "cases": []}]
+    assert lost_operations(recorded_node({**content, "operations": read})) == ["book.get"]
+    hidden = [{"resource": "book", "operation": "get"}]
+    assert lost_operations(recorded_node({**content, "operations": read, "hidden": hidden})) == []

@@ -46,6 +46,8 @@ class Reading:
     operations: dict[str, pipelines.Operation] = field(default_factory=dict[str, pipelines.Operation])
     parameters: list[pipelines.Parameter] = field(default_factory=list[pipelines.Parameter])
     trace: dict[str, TraceEntry] = field(default_factory=dict[str, TraceEntry])
+    present: int = 0
+    unread: list[pipelines.Unread] = field(default_factory=list[pipelines.Unread])
 
     def know(self, name: str, *evidence: Evidence) -> None:
         """Add *evidence* for a field; a second call adds more."""
@@ -89,6 +91,9 @@ class Reading:
             "credentials": self.credentials,
             "operations": list(self.operations.values()),
             "parameters": self.parameters,
+            "present": self.present,
+            "found": self.present - len([each for each in self.unread if each.name not in self.operations]),
+            "unread": self.unread,
         }
         return pipelines.NodeSchema.model_validate(content)
 

@@ -43,6 +43,7 @@ def read(node: pipelines.RecordedNode, sources: Mapping[str, str], name: str) ->
     keys = pipelines.operation_keys(node)
     if not keys:
         raise Unreadable(f"{node.file} describes no operations")
+    _count(reading, node, keys)
     for key, operation in keys.items():
         _operation(reading, key, operation, base, positions)
     shown = _with_names(base, node.secrets)
@@ -52,6 +53,23 @@ def read(node: pipelines.RecordedNode, sources: Mapping[str, str], name: str) ->
         reading.know("base_url", *positions.of(shown.partition("{")[0], host.partition("}")[2] or host))
     _parameters(reading, node, keys, positions)
     return reading
+
+
+def _count(reading: Reading, node: pipelines.RecordedNode, keys: Mapping[str, Any]) -> None:
+    """Note how many operations the description has, and which the recording does not show. Raises Unreadable."""
+    if lost := pipelines.lost_operations(node):
+        raise Unreadable(f"{node.file}: the recorder left out {', '.join(lost)}")
+    reading.present = len(keys) + len(node.hidden)
+    for each in node.hidden:
+        name = ".".join(str(part) for part in (each.resource, each.operation) if part)
+        why = f"a form shows it in other versions of the node than {node.version} only"
+        reading.unread.append(pipelines.Unread(name=name, reason=why))
+    for key, operation in keys.items():
+        if not any(case.requests for case in operation.cases):
+            needed = sorted({name for case in operation.cases for name in case.unsupported} | set(node.unsupported))
+            errors = [case.error for case in operation.cases if case.error]
+            why = f"it needs {', '.join(needed)}" if needed else (errors or ["its code sends nothing over HTTP"])[0]
+            reading.unread.append(pipelines.Unread(name=key, reason=why[:MAX_REASON_CHARS]))
 
 
 class _Positions:

@@ -26,6 +26,9 @@ from fireswarm import (
 from . import markdown, openapi, recorded
 from .reading import Reading, Source
 
+MAX_NOTES = 10
+"""Most operations whose loss is told beside the file, which names all."""
+
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 
 
@@ -48,6 +51,8 @@ def run(request: SkillRequest) -> SkillResult:
         trace = reading.trace_map(schema)
         faults = pipelines.trace_faults(trace, schema.fields(), carried.tree(pipelines.SOURCES))
     except (ValidationError, ValueError, LookupError) as error:
+        if found["reader"] == "recorded":
+            return SkillResult.failure(f"the recording cannot be read: {truncate(str(error), MAX_DETAIL_CHARS)}")
         return _ask(
             carried, name, found["source_type"], f"reading it by code failed: {truncate(str(error), MAX_DETAIL_CHARS)}"
         )
@@ -63,7 +68,10 @@ def run(request: SkillRequest) -> SkillResult:
     unknown = [operation.key for operation in schema.operations if not operation.path]
     counts = format_counts([(len(schema.operations), "operation"), (len(schema.parameters), "parameter")])
     told = f"{counts}, read by code"
+    if schema.present:
+        told += f"; {schema.found:,} of {count_noun(schema.present, 'operation')} in the source"
     notes = (f"no method and path found for {', '.join(unknown)}",) if unknown else ()
+    notes += tuple(f"not read: {each.name}: {each.reason}" for each in schema.unread[:MAX_NOTES])
     return SkillResult(summary=told, artifacts=carried.artifacts(), insights=notes, confidence=0.9)
 
 

@@ -112,10 +112,9 @@ function helpersOf(run) {
 /** Return the `this` for *run*: {node, description, version, parameters, credentials, requests, answers, shapes, learns}. */
 function context(run) {
 	const { parameters, description } = run;
-	const known = new Set(description.properties.filter(Boolean).map((property) => property.name));
 	const parameter = (name, index, fallback, options) => {
 		let value = read(parameters, String(name));
-		if (value === undefined && fallback === undefined && !known.has(String(name).split('.')[0])) throw new Error(`Could not get parameter "${name}"`);
+		if (value === undefined && fallback === undefined) throw new Error(`Could not get parameter "${name}"`);
 		if (value === undefined) value = fallback;
 		const isLocator = value && typeof value === 'object' && value.__rl;
 		if (isLocator && ((options && options.extractValue) || (index && index.extractValue) || (fallback && fallback.extractValue))) return value.value;

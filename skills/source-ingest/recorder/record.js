@@ -32,25 +32,33 @@ function newest(instance) {
 	return { node: instance, description, version: [].concat((description || {}).version || 1).at(-1) };
 }
 
-/** Return {resource, operation, name, description} of each operation. A node without operations has one. */
+/**
+ * Return the operations of this version, and those that a form shows in another version or for other parameters only, each as
+ * {resource, operation, name, description}. A node without operations has one.
+ */
 function operationsOf(description, version) {
 	const named = (name) => description.properties.filter((property) => property && property.name === name && Array.isArray(property.options));
 	const found = [];
+	const hidden = [];
 	const resources = named('resource').flatMap((property) => property.options).filter((option) => option && 'value' in option);
 	for (const property of named('operation')) {
 		const shown = ((property.displayOptions || {}).show || {}).resource || [];
 		const fitting = shown.length ? [].concat(shown) : resources.length ? resources.map((option) => option.value) : [''];
 		for (const resource of fitting) {
-			if (!visible(property, resource === '' ? {} : { resource }, version)) continue;
+			const isShown = visible(property, resource === '' ? {} : { resource }, version);
 			for (const option of property.options) {
 				if (!option || !('value' in option)) continue;
 				const given = { resource, operation: option.value };
-				if (visible(option, given, version)) found.push({ ...given, name: option.name || '', description: option.description || option.action || '' });
+				const made = { ...given, name: option.name || '', description: option.description || option.action || '' };
+				(isShown && visible(option, given, version) ? found : hidden).push(made);
 			}
 		}
 	}
-	const unique = new Map(found.map((each) => [JSON.stringify([each.resource, each.operation]), each]));
-	return unique.size ? [...unique.values()] : [{ resource: '', operation: '', name: description.displayName, description: description.description || '' }];
+	const keyed = (list) => new Map(list.map((each) => [JSON.stringify([each.resource, each.operation]), each]));
+	const unique = keyed(found);
+	const elsewhere = [...keyed(hidden)].filter(([key]) => !unique.has(key)).map(([, each]) => each);
+	const only = { resource: '', operation: '', name: description.displayName, description: description.description || '' };
+	return [unique.size || elsewhere.length ? [...unique.values()] : [only], elsewhere];
 }
 
 function quietly(work) {
@@ -143,9 +151,10 @@ async function nodesOf(file, root, state) {
 		if (!subject || !subject.description || !Array.isArray(subject.description.properties)) continue;
 		subject.credentials = new Credentials(root);
 		const operations = [];
-		for (const described of operationsOf(subject.description, subject.version)) operations.push(await operation(subject, described));
+		const [shown, hidden] = operationsOf(subject.description, subject.version);
+		for (const described of shown) operations.push(await operation(subject, described));
 		const types = (subject.description.credentials || []).filter(Boolean).map((credential) => ({ name: credential.name, type: plain(subject.credentials.type(credential.name) || null) }));
-		found.push({ file: path.relative(root, file), class: name, version: subject.version, description: told(subject.description), credentials: types, secrets: subject.credentials.made, operations });
+		found.push({ file: path.relative(root, file), class: name, version: subject.version, description: told(subject.description), credentials: types, secrets: subject.credentials.made, operations, hidden });
 	}
 	const loaded = [...new Set([file, ...state.loaded])].filter((each) => each.startsWith(root + path.sep)).map((each) => path.relative(root, each)).sort();
 	for (const each of found) Object.assign(each, { loaded, unsupported: [...state.unsupported], missing: [...state.missing] });

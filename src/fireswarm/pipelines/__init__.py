@@ -8,7 +8,14 @@ A skill of a pipeline imports these names from here.
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out
 from fireswarm.pipelines.gates import check_advice, check_step
 from fireswarm.pipelines.generated_code import code_faults
-from fireswarm.pipelines.node.recording import CREDENTIALS, RECORDING, RecordedNode, recorded_node
+from fireswarm.pipelines.node.recording import (
+    CREDENTIALS,
+    RECORDING,
+    RecordedNode,
+    described_operations,
+    lost_operations,
+    recorded_node,
+)
 from fireswarm.pipelines.node.replay import operation_keys, replay_cases
 from fireswarm.pipelines.node.request_template import (
     ANSWERS,
@@ -18,7 +25,17 @@ from fireswarm.pipelines.node.request_template import (
     infer,
     placeholders,
 )
-from fireswarm.pipelines.node.schema import METHODS, Kind, NodeSchema, Operation, Parameter, Place, field_of, identifier
+from fireswarm.pipelines.node.schema import (
+    METHODS,
+    Kind,
+    NodeSchema,
+    Operation,
+    Parameter,
+    Place,
+    Unread,
+    field_of,
+    identifier,
+)
 from fireswarm.pipelines.node.steps import next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
@@ -44,6 +61,7 @@ __all__ = [
     "Parameter",
     "Place",
     "RecordedNode",
+    "Unread",
     "View",
     "apply_patch",
     "changed_files",
@@ -51,10 +69,12 @@ __all__ = [
     "check_step",
     "code_faults",
     "common_base",
+    "described_operations",
     "field_of",
     "identifier",
     "infer",
     "lay_out",
+    "lost_operations",
     "material_of",
     "next_round",
     "operation_keys",

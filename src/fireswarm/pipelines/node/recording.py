@@ -82,6 +82,8 @@ class RecordedOperation(Contract):
 class RecordedNode(Contract):
     """A node: what its description says, and its operations. ``loaded`` are the files of the package that ran.
 
+    ``hidden`` are operations that a form shows in another version of the node only; they were not run.
+
     ``missing`` are packages that are not installed, ``unsupported`` modules that reach more than an HTTP API.
     """
 
@@ -91,10 +93,34 @@ class RecordedNode(Contract):
     description: dict[str, Any]
     credentials: tuple[dict[str, Any], ...] = ()
     operations: tuple[RecordedOperation, ...] = ()
+    hidden: tuple[RecordedOperation, ...] = ()
     loaded: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     secrets: dict[str, str] = Field(default_factory=dict[str, str])
+
+
+def described_operations(description: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Return all operations in a description as (resource, operation), counted apart from the recorder.
+
+    The resource is empty for an operation that is not shown for certain resources.
+    """
+    found: set[tuple[str, str]] = set()
+    for entry in description.get("properties") or ():
+        if isinstance(entry, dict) and entry.get("name") == "operation" and isinstance(entry.get("options"), list):
+            resources = ((entry.get("displayOptions") or {}).get("show") or {}).get("resource") or [""]
+            values = [str(option["value"]) for option in entry["options"] if "value" in option]
+            found |= {(str(resource), value) for resource in resources for value in values}
+    return found
+
+
+def lost_operations(node: RecordedNode) -> list[str]:
+    """Return the operations in the description that are neither read nor listed as hidden, by name."""
+    known = [(str(each.resource or ""), str(each.operation)) for each in (*node.operations, *node.hidden)]
+    alone = {operation for _, operation in known}
+    present = described_operations(node.description)
+    lost = [each for each in present if each not in known and not (each[0] == "" and each[1] in alone)]
+    return sorted(".".join(filter(None, each)) for each in lost)
 
 
 def recorded_node(content: Mapping[str, Any]) -> RecordedNode:

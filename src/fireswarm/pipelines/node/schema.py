@@ -82,8 +82,19 @@ class Operation(Contract):
         return _PLACEHOLDER.findall(self.path)
 
 
+class Unread(Contract):
+    """What of a source is not in the schema, or is in it without its request, and why."""
+
+    name: str
+    reason: str
+
+
 class NodeSchema(Contract):
-    """A node. ``source_type``: TYPE1 is from a node's TypeScript source, TYPE2 from an API's documents."""
+    """A node. ``source_type``: TYPE1 is from a node's TypeScript source, TYPE2 from an API's documents.
+
+    Where operations can be counted apart from the reader, ``present`` is their number in the source, ``found`` those of
+    them in the schema; ``unread`` names the others, and those that sent nothing.
+    """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
     display_name: str = ""
@@ -93,6 +104,9 @@ class NodeSchema(Contract):
     credentials: tuple[str, ...] = ()
     operations: tuple[Operation, ...] = Field(min_length=1, max_length=200)
     parameters: tuple[Parameter, ...] = Field(default=(), max_length=1_000)
+    found: int = 0
+    present: int = 0
+    unread: tuple[Unread, ...] = ()
 
     @model_validator(mode="after")
     def _holds_together(self) -> NodeSchema:
