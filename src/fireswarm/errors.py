@@ -24,6 +24,7 @@ The tree::
     ├── SkillFailed           a skill raised or returned something that is not a result
     ├── ToolFailed            a tool failed although its input was valid: no answer, a time limit
     │   └── SandboxRefused    no working sandbox on this machine; code not executed
+    │       └── PlaceRefused  a place that the code would see is gone or a link; code not executed
     ├── GitFailed             git is missing, failed, or would read files of another folder
     ├── GateFailed            a pipeline step's output or request failed its gate
     ├── NotDone               a task that a program waited for did not end as done
@@ -235,6 +236,10 @@ class SandboxRefused(ToolFailed):
     """The sandbox does not work on this machine, so the code was not run; the message says what is missing."""
 
     code = "sandbox_refused"
+
+
+class PlaceRefused(SandboxRefused):
+    """A place that the code would see cannot be opened, or a link has replaced it, so the code was not run."""
 
 
 class GitFailed(FireswarmError):

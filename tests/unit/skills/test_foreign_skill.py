@@ -10,9 +10,10 @@ import psutil
 import pytest
 
 from fireswarm.contracts.skills.skill import SkillResult
-from fireswarm.errors import SandboxRefused, SkillFailed
+from fireswarm.errors import SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.skills.running import execute
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from tests.support.confinement import hide_landlock, use_rung
@@ -215,3 +216,13 @@ async def test_operator_can_choose_another_boundary(confinement: str, work: Path
     body = f"Path({str(work / 'home' / 'x')!r}).touch(); told.append('wrote')"
     result = await run(work, code(body), CodeRules(confinement), path=str(work / "target"))
     assert result.summary == "wrote"
+
+
+async def test_folder_that_is_exchanged_for_a_link_at_the_last_moment_refuses_the_call_only(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine can confine code: a run goes on, and its model is told."""
+    (work / "part").symlink_to(work / "home")
+    monkeypatch.setattr(execute, "_workspaces", lambda *_: (work / "part",))
+    with pytest.raises(SkillRefused, match="a link has taken its place"):
+        await run(work, code("    pass"), path=str(work / "target"))

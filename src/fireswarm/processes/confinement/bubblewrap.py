@@ -13,7 +13,7 @@ from pathlib import Path
 from platform import machine
 
 from fireswarm.contracts.regular_file import open_place
-from fireswarm.errors import SandboxRefused
+from fireswarm.errors import PlaceRefused, SandboxRefused
 from fireswarm.processes.confinement.mounts import system_mounts
 from fireswarm.processes.confinement.programs import find_program
 from fireswarm.processes.confinement.seccomp import CallRules, call_filter
@@ -116,11 +116,11 @@ def _hold(isolation: Isolation, numbers: list[int], stack: ExitStack) -> list[st
 
 
 def hold_place(place: Path, stack: ExitStack) -> int:
-    """Return a descriptor of *place*, which *stack* closes. Raises SandboxRefused if a part of the path is a link."""
+    """Return a descriptor of *place*, which *stack* closes. Raises PlaceRefused if a part of the path is a link."""
     try:
         number = open_place(place)
     except OSError as error:
-        raise SandboxRefused(f"{place} cannot be a part of a confined command: {error.strerror}") from error
+        raise PlaceRefused(f"{place} cannot be a part of a confined command: {error.strerror}") from error
     stack.callback(os.close, number)
     return number
 

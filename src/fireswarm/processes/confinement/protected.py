@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fireswarm.contracts.regular_file import open_place
-from fireswarm.errors import SandboxRefused
+from fireswarm.errors import PlaceRefused, SandboxRefused
 from fireswarm.processes.confinement.landlock.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
@@ -251,10 +251,16 @@ def _free_name(path: Path) -> Path:
 
 
 def changeable(workspace: Path, hidden: Sequence[Path]) -> list[Path]:
-    """Return the fewest places in *workspace* that hold everything in it that code may change, except new names."""
+    """Return the fewest places in *workspace* that hold everything in it that code may change, except new names.
+
+    Raises PlaceRefused if it is gone.
+    """
     protected = [*hidden, *protected_places(workspace)]
-    with os.scandir(workspace) as entries:
-        names = sorted(entry.path for entry in entries if not entry.is_symlink())
+    try:
+        with os.scandir(workspace) as entries:
+            names = sorted(entry.path for entry in entries if not entry.is_symlink())
+    except OSError as error:
+        raise PlaceRefused(f"{workspace} cannot be a part of a confined command: {error.strerror}") from error
     places = [place for name in names for place in everything_but(Path(name), protected)]
     if (git := workspace / GIT) in places:  # it has no protected name yet, and gets none
         places.remove(git)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
-from fireswarm.errors import SandboxRefused, SkillFailed, SkillRefused
+from fireswarm.errors import PlaceRefused, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
 from fireswarm.processes.confinement.ladder import CONFINING
 from fireswarm.processes.confinement.landlock.names import is_protected
@@ -94,6 +94,8 @@ async def run_skill(
         raise SkillFailed(
             f"the process of skill {skill.name!r} ended unexpectedly: out of memory, killed, or crashed"
         ) from error
+    except PlaceRefused as error:
+        raise SkillRefused(f"{skill.name}: {error}") from error
     except SandboxRefused as error:
         raise SandboxRefused(_refusal(skill, read_only, error)) from error
     except SkillFailed as error:

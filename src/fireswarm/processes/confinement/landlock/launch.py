@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from platform import machine
 
-from fireswarm.errors import SandboxRefused
+from fireswarm.errors import PlaceRefused, SandboxRefused
 from fireswarm.processes.confinement.bubblewrap import Launch, memory_file
 from fireswarm.processes.confinement.landlock import calls, start
 from fireswarm.processes.confinement.landlock.names import CALLERS_PATH
@@ -152,9 +152,16 @@ def _private_files(private: Path, rules: LandlockRules) -> dict[str, str]:
 
 def _description(rules: LandlockRules, private: Path, version: int, report: int) -> dict[str, object]:
     """Return what `start` needs to know."""
-    for place in (*([rules.workspace] if rules.workspace else ()), *rules.writable):
-        if os.path.realpath(place) != str(place):
-            raise SandboxRefused(f"{place} cannot be a part of a confined command: a link has taken its place")
+    held = [str(place) for place in (*([rules.workspace] if rules.workspace else ()), *rules.writable)]
+    for place in held:
+        if os.path.realpath(place) != place:
+            raise PlaceRefused(f"{place} cannot be a part of a confined command: a link has taken its place")
+
+    def name(place: Path | str) -> str:
+        """Return the path without links, except those that have appeared where other code works."""
+        inside = any(str(place) == each or str(place).startswith(f"{each}/") for each in held)
+        return str(place) if inside else os.path.realpath(place)
+
     known = _RIGHTS_OF[max(each for each in _RIGHTS_OF if each <= version)] - 1
     writable = [*rules.writable, private / "home", private / "tmp"]
     granted: list[tuple[Path | str, int]] = [
@@ -177,10 +184,10 @@ def _description(rules: LandlockRules, private: Path, version: int, report: int)
         "user": rules.owner,
         "capabilities": rules.capabilities,
         "folder": str(rules.folder),
-        "rules": [(os.path.realpath(place), rights) for place, rights in granted],
+        "rules": [(name(place), rights) for place, rights in granted],
         "workspace": str(rules.workspace) if rules.workspace else None,
         "changes": rules.changes,
-        "writable": [os.path.realpath(place) for place in writable],
+        "writable": [name(place) for place in writable],
         "hidden": [str(place) for place in rules.hidden],
         "kept": [str(place) for place in rules.kept],
         "handled": known,

@@ -8,6 +8,7 @@ that the filter passes on, and remains as the parent of all its descendants, als
 from __future__ import annotations
 
 import ctypes
+import errno
 import marshal
 import os
 import resource
@@ -152,13 +153,11 @@ def _restrict(given: dict[str, Any]) -> None:
     ruleset = _call(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     for path, rights in given["rules"]:
         try:
-            place = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:  # it was removed, or this user may not go there
+            place = _open_place(path)
+        except OSError:  # it was removed or is a link now, or this user may not go there
             continue
         try:
             kind = os.fstat(place).st_mode
-            if stat.S_ISLNK(kind):
-                continue
             allowed = rights if stat.S_ISDIR(kind) else rights & ON_FILE
             if allowed & given["handled"]:
                 rule = struct.pack("=Qi", allowed & given["handled"], place)
@@ -167,6 +166,21 @@ def _restrict(given: dict[str, Any]) -> None:
             os.close(place)
     _call(_RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
+
+
+def _open_place(path: str) -> int:
+    """Return a descriptor of an absolute path. Raises OSError if a part of it is a link."""
+    place = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    for part in path.strip("/").split("/") if path != "/" else ():
+        try:
+            below = os.open(part, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=place)
+        finally:
+            os.close(place)
+        place = below
+        if stat.S_ISLNK(os.fstat(place).st_mode):
+            os.close(place)
+            raise OSError(errno.ELOOP, "a link has taken its place", path)
+    return place
 
 
 def _filter_calls(program: bytes) -> int:
