@@ -55,6 +55,8 @@ def _path(path: str) -> str:
     """Return the expression of an address: its text, and the parameters that stand in it."""
     pieces = re.split(r"(\{[^{}]*\})", path)
     terms = [f"quoted({_taken(piece[1:-1])})" if piece.startswith("{") else _text(piece) for piece in pieces if piece]
+    if path.startswith("{"):  # an address
+        terms[0] = f"str({terms[0].removeprefix('quoted(')}"
     return " + ".join(terms) or '""'
 
 
@@ -75,6 +77,8 @@ def _value(part: Any) -> str:
     expression = _taken(part.parameter)
     if part.presence == "filled":
         expression = f"filled({expression})"
+    if part.presence == "constant":
+        return f"filled({expression}, {part.constant!r})"
     return expression if part.pattern == "{}" else f"within({_text(part.pattern)}, {expression})"
 
 

@@ -223,6 +223,10 @@ async def test_folder_that_is_exchanged_for_a_link_at_the_last_moment_refuses_th
 ) -> None:
     """The machine can confine code: a run goes on, and its model is told."""
     (work / "part").symlink_to(work / "home")
-    monkeypatch.setattr(execute, "_workspaces", lambda *_: (work / "part",))
+
+    def checked(*_: object) -> tuple[Path, ...]:
+        return (work / "part",)
+
+    monkeypatch.setattr(execute, "_workspaces", checked)
     with pytest.raises(SkillRefused, match="a link has taken its place"):
         await run(work, code("    pass"), path=str(work / "target"))

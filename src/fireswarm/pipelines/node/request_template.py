@@ -26,6 +26,10 @@ UNSENT = {"user-agent", "accept", "content-type", "content-length"}
 """Headers that belong to the transport."""
 
 
+type Presence = Literal["given", "filled", "constant"]
+type Place = Literal["query", "header", "body"]
+
+
 class NoTemplate(Exception):
     """The recordings cannot be explained; the message is the reason."""
 
@@ -33,16 +37,17 @@ class NoTemplate(Exception):
 class RequestPart(Contract):
     """One value of a request, at ``name`` (its keys from the outside) in ``place``.
 
-    Without ``parameter`` it is ``constant``; otherwise the parameter at this dotted path, within ``pattern``. With
-    ``presence`` given or filled, it is left out where the parameter is missing, or is also empty.
+    Without ``parameter`` it is ``constant``; otherwise the parameter at this dotted path, within ``pattern``. It is
+    sent where the parameter is given; with ``presence`` filled, also not where it is empty; with ``presence`` constant, the
+    constant takes its place there.
     """
 
-    place: Literal["query", "header", "body"]
+    place: Place
     name: tuple[str, ...]
     parameter: str = ""
     constant: JsonValue = None
     pattern: str = "{}"
-    presence: Literal["always", "given", "filled"] = "always"
+    presence: Presence = "given"
 
 
 class RequestTemplate(Contract):
@@ -175,7 +180,9 @@ def make(template: RequestTemplate, parameters: Mapping[str, Any]) -> Made:
     path = template.path
     for name in placeholders(path):
         value = look_up(parameters, name)
-        path = path.replace(f"{{{name}}}", quote("" if value is MISSING else str(value), safe=""))
+        text = "" if value is MISSING else str(value)
+        # At the beginning stands an address.
+        path = path.replace(f"{{{name}}}", text if path.startswith("{") else quote(text, safe=""), 1)
     sent = (body or None) if template.has_body else None
     return Made(template.method, path, query, headers, sent, template.encoding if sent else "")
 
@@ -228,9 +235,7 @@ def _headers(request: RecordedRequest) -> dict[str, Any]:
     return {key: value for key, value in request.headers.items() if key not in UNSENT}
 
 
-def _parts(
-    place: Literal["query", "header", "body"], seen: Sequence[SentRequest], sent: Sequence[Any]
-) -> list[RequestPart]:
+def _parts(place: Place, seen: Sequence[SentRequest], sent: Sequence[Any]) -> list[RequestPart]:
     """Explain all that was sent in one place."""
     if all(value in (None, {}) for value in sent):
         return []
@@ -238,7 +243,7 @@ def _parts(
 
 
 def _explain(
-    place: Literal["query", "header", "body"], name: tuple[str, ...], seen: Sequence[SentRequest], sent: Sequence[Any]
+    place: Place, name: tuple[str, ...], seen: Sequence[SentRequest], sent: Sequence[Any]
 ) -> Iterator[RequestPart]:
     """Explain the value at *name*, which is MISSING in some cases: as a whole, or key by key."""
     if name or place == "body":
@@ -254,17 +259,16 @@ def _explain(
         yield from _explain(place, (*name, key), seen, inner)
 
 
-def _whole(
-    place: Literal["query", "header", "body"], name: tuple[str, ...], seen: Sequence[SentRequest], sent: Sequence[Any]
-) -> RequestPart | None:
+def _whole(place: Place, name: tuple[str, ...], seen: Sequence[SentRequest], sent: Sequence[Any]) -> RequestPart | None:
     """Return the part that explains a value in all cases, or None."""
     pairs = list(zip(seen, sent, strict=True))
     given = [(each, value) for each, value in pairs if value is not MISSING]
     last = name[-1] if name else ""
     for dotted, pattern in _candidates(given[0][0], given[0][1], last):
-        fits = all(_fill(pattern, look_up(each.given, dotted)) == value for each, value in given)
-        if fits and (presence := _presence(dotted, pairs)):
-            return RequestPart(place=place, name=name, parameter=dotted, pattern=pattern, presence=presence)
+        part = RequestPart(place=place, name=name, parameter=dotted, pattern=pattern)
+        for more in _presences(part, given):
+            if all(_value(more, each.given) == value for each, value in pairs):
+                return more
     first = given[0][1]
     is_constant = len(given) == len(pairs) and all(value == first for _, value in given)
     if is_constant and not any(_holds(first, text) for each, _ in given for text in each.named):
@@ -296,15 +300,17 @@ def _paths(content: Any, before: str = "") -> Iterator[tuple[str, Any]]:
         yield from _paths(value, f"{before}{name}.")
 
 
-def _presence(dotted: str, pairs: Sequence[tuple[SentRequest, Any]]) -> Literal["always", "given", "filled", ""]:
-    looked = [(look_up(each.given, dotted), value is not MISSING) for each, value in pairs]
-    if all(sent for _, sent in looked):
-        return "always"
-    if all((value is not MISSING) == sent for value, sent in looked):
-        return "given"
-    if all(bool(value is not MISSING and value) == sent for value, sent in looked):
-        return "filled"
-    return ""
+def _presences(part: RequestPart, given: Sequence[tuple[SentRequest, Any]]) -> Iterator[RequestPart]:
+    """Yield *part* with each rule for where it is sent; the strictest first."""
+    yield part
+    yield part.model_copy(update={"presence": "filled"})
+    others = [value for each, value in given if not _is_filled(look_up(each.given, part.parameter))]
+    if others and all(value == others[0] for value in others):
+        yield part.model_copy(update={"presence": "constant", "constant": others[0]})
+
+
+def _is_filled(value: Any) -> bool:
+    return value is not MISSING and bool(value)
 
 
 def _fill(pattern: str, value: Any) -> Any:
@@ -317,8 +323,8 @@ def _value(part: RequestPart, parameters: Mapping[str, Any]) -> Any:
     if not part.parameter:
         return part.constant
     value = look_up(parameters, part.parameter)
-    if value is MISSING or (part.presence == "filled" and not value):
-        return MISSING
+    if part.presence in ("filled", "constant") and not _is_filled(value):
+        return part.constant if part.presence == "constant" else MISSING
     return _fill(part.pattern, value)
 
 
