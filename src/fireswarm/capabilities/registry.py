@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -19,9 +20,10 @@ from fireswarm.capabilities.capability import Capability, CapabilityContext
 from fireswarm.capabilities.tool_names import valid_names
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.foreign.call import refuse_own_end
 from fireswarm.contracts.skills.capability import CapabilityStatus, CapabilityUse
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.errors import ConfigError, FireswarmError, NotFound
+from fireswarm.errors import ConfigError, FireswarmError, NotFound, ToolFailed
 
 _log = logging.getLogger(__name__)
 
@@ -109,6 +111,7 @@ class Registry:
         async with AsyncExitStack() as stack:
             for use, capability, config in configured:
                 if capability.opens is not None:
+                    await stack.enter_async_context(refuse_own_end(f"the capability {capability.id}", ToolFailed))
                     made = await stack.enter_async_context(capability.opens(config, context))
                 else:
                     made = _tools(capability, config, context)
@@ -208,7 +211,7 @@ def _tools(capability: Capability, config: BaseModel, context: CapabilityContext
         return capability.tools(config, context)
     except FireswarmError:
         raise
-    except Exception as error:  # foreign code may raise anything
+    except (Exception, CancelledError, SystemExit) as error:  # foreign code may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise ConfigError(f"the capability {capability.id} ({capability.source}) has no tools: {reason}") from error
 

@@ -282,7 +282,7 @@ class Asking:
         began = time.perf_counter()
         broken: list[TokenUsage] = []
         try:
-            response = await client.model.complete(request, self._listener(request), broken.append)
+            response = await client.complete(request, self._listener(request), broken.append)
         except BaseException:
             await self._count_broken(broken)
             raise
@@ -391,7 +391,7 @@ class Asking:
 
         async def count() -> dict[str, Any]:
             with contextlib.suppress(ModelError):
-                return {"tokens": await self.client.model.count_tokens(self.next_request())}
+                return {"tokens": await self.client.count_tokens(self.next_request())}
             return {"tokens": None}
 
         counted = (await self.recorder.step(count_step(decision), count, idempotent=True))["tokens"]

@@ -5,9 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
+from fireswarm.contracts.foreign.call import call_foreign
+from fireswarm.contracts.llm.chat import ChatRequest, ChatResponse, TokenUsage
 from fireswarm.contracts.ports import ChatModel, Clock
+from fireswarm.errors import ModelError
 from fireswarm.llm.budget import Ledger, Meter
 from fireswarm.llm.codecs.json_tools import JsonTools
 from fireswarm.llm.limiter import Limiter
@@ -48,3 +52,15 @@ class ModelClient:
     def native_first(self) -> bool:
         """True if the provider should enforce the schema."""
         return self.model.knows_schema and self.settings.structured_output_mode != "json_only"
+
+    async def complete(
+        self, request: ChatRequest, on_text: Callable[[str], None] | None, on_broken: Callable[[TokenUsage], None]
+    ) -> ChatResponse:
+        """Ask the model. Raises ModelError, also if its code cancels itself."""
+        call = partial(self.model.complete, request, on_text, on_broken)
+        return await call_foreign(call, f"the code of the model {self.model.name}", ModelError)
+
+    async def count_tokens(self, request: ChatRequest) -> int | None:
+        """Return the tokens of a request, or None if the provider does not count them. Raises as ``complete``."""
+        call = partial(self.model.count_tokens, request)
+        return await call_foreign(call, f"the code of the model {self.model.name}", ModelError)

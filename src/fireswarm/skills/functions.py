@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import anyio.lowlevel
 import anyio.to_thread
 
+from fireswarm.contracts.foreign.call import call_foreign
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import ConfigError, SkillFailed
 from fireswarm.settings.run_folders import make_state_folder
@@ -42,34 +41,16 @@ class FunctionSkill:
         Cancelling the call ends an async function; a thread continues until its function returns.
         """
         make_state_folder(request.workdir)
-        if inspect.iscoroutinefunction(self.function):
-            result = await self._await(request)
-        else:
-            result = await anyio.to_thread.run_sync(self._call, request, abandon_on_cancel=True)
+        result = await call_foreign(partial(self._call, request), f"skill {self.name!r}", SkillFailed)
         if not isinstance(result, SkillResult):
             raise TypeError(f"skill {self.name!r} returned {type(result).__name__} instead of SkillResult")
         return result
 
-    async def _await(self, request: SkillRequest) -> object:
-        """Await the function. A CancelledError of its own raises SkillFailed: it would end the worker."""
-        called: Any = self.function(request)
-        try:
-            return await called
-        except SystemExit as error:
-            raise SkillFailed(f"skill {self.name!r} called sys.exit({error.code!r})") from error
-        except asyncio.CancelledError as error:
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise SkillFailed(f"skill {self.name!r} was canceled by its own code") from error
-
-    def _call(self, request: SkillRequest) -> SkillResult | Awaitable[SkillResult]:
-        """Call the function. `sys.exit` in it raises SkillFailed and does not end the program."""
-        try:
-            return self.function(request)
-        except SystemExit as error:
-            raise SkillFailed(f"skill {self.name!r} called sys.exit({error.code!r})") from error
+    async def _call(self, request: SkillRequest) -> object:
+        """Call the function, which may return anything."""
+        if inspect.iscoroutinefunction(self.function):
+            return await self.function(request)
+        return await anyio.to_thread.run_sync(self.function, request, abandon_on_cancel=True)
 
     def listing(self) -> Skill:
         """Return the skill's catalog entry. Its folder is that of the function's module."""

@@ -171,7 +171,7 @@ class Connection:
 
         async def run(given: Mapping[str, Any]) -> Any:
             self.pins.pin(listed.name, _digest(listed))  # it runs, so a person approved it, or wants no question
-            return await tool.run(given)
+            return await tool.call(given)
 
         async def show(given: Mapping[str, Any]) -> str:
             return f"{tool.description}\n{json.dumps(tool.parameters, ensure_ascii=False, indent=1)}"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from fireswarm.contracts.foreign.call import call_foreign
 from fireswarm.contracts.skills.artifact import Artifact, MediaBlock
+from fireswarm.errors import ToolFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +43,13 @@ class Tool:
     outputs_only: bool = False
     preview: Callable[[Mapping[str, Any]], Awaitable[str]] | None = None
     asks: str = ""
+
+    async def call(self, given: Mapping[str, Any]) -> Any:
+        """Call ``run``. Raises ToolFailed if its code cancels itself or calls `sys.exit`, else what it raises."""
+        return await call_foreign(partial(self.run, given), f"the tool {self.name}", ToolFailed)
+
+    async def show_change(self, given: Mapping[str, Any]) -> str:
+        """Return the change that a call would make, or "" if the tool has no preview. Raises as ``call`` does."""
+        if self.preview is None:
+            return ""
+        return await call_foreign(partial(self.preview, given), f"the preview of the tool {self.name}", ToolFailed)

@@ -36,7 +36,7 @@ async def _call(tool: Tool, run: ToolRun, step: Step) -> CallResult:
         value, seconds = None, run.place.longest_seconds
         try:
             with anyio.move_on_after(seconds) as limit:
-                value = await tool.run(step.input)
+                value = await tool.call(step.input)
             if limit.cancelled_caught:
                 return _end_of_slow_call(tool, seconds).record()
         except LeaseLost:
@@ -63,7 +63,7 @@ async def _preview(tool: Tool, inputs: Mapping[str, Any], run: ToolRun) -> str:
     The error contains no text of a file that the model may not read without approval.
     """
     try:
-        return await tool.preview(inputs) if tool.preview is not None else ""
+        return await tool.show_change(inputs)
     except LeaseLost:
         raise
     except Exception as error:  # foreign code may raise anything; the call would fail in the same way

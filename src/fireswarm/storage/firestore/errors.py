@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 
-import anyio.lowlevel
 from google.api_core import exceptions as google
 
+from fireswarm.contracts.foreign.call import refuse_own_end
 from fireswarm.errors import (
     Conflict,
     FireswarmError,
@@ -77,13 +76,6 @@ async def translate_cancellation(doing: str) -> AsyncGenerator[None]:
     gRPC raises a new CancelledError, which anyio takes for one of another library: it would pass through every scope
     and end the process. If neither a scope nor the task was canceled, only the call has ended: raises StoreUnavailable.
     """
-    try:
+    sent_again = f"{doing}: the connection ended the call. The same request can be sent again."
+    async with refuse_own_end("the call", lambda _: StoreUnavailable(sent_again)):
         yield
-    except asyncio.CancelledError as error:
-        await anyio.lowlevel.checkpoint_if_cancelled()
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        raise StoreUnavailable(
-            f"{doing}: the connection ended the call. The same request can be sent again."
-        ) from error

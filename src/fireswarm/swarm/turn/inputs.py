@@ -24,8 +24,7 @@ from fireswarm.swarm.turn.thread import earlier_tasks
 async def gather_inputs(turn: Turn) -> SkillRequest:
     """Return the request for the turn's skill. Adds the envelope's acknowledgement to the settling commit."""
     task, swarm = turn.task, turn.swarm
-    hooks = HOOKS.get(task.assigned_to, NO_HOOKS)
-    facts = [fact for recall in hooks.facts for fact in await recall(swarm.memory, task)]
+    facts = await HOOKS.get(task.assigned_to, NO_HOOKS).recall(swarm.memory, task)
     earlier = await earlier_tasks(swarm, task) if task.continues is not None else ()
     if task.thread_id and (not earlier or earlier[0].task_id != task.thread_id):
         raise InvalidInput(f"thread_id names {task.thread_id}, which is not the first task of this conversation")
