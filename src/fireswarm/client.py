@@ -12,22 +12,41 @@ from typing import TYPE_CHECKING, Any, Unpack
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from fireswarm.contracts.base import JsonObject, is_document_id
+from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.ports import Clock, Snapshot
 from fireswarm.contracts.skills.permissions import NO, PLAN, REASON, YES
 from fireswarm.contracts.skills.skill import Fact, PlannedTask
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskResult, TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task import (
+    AnyTask,
+    StatusReason,
+    Submitted,
+    Task,
+    TaskResult,
+    TaskSpec,
+    TaskStatus,
+    id_of,
+)
 from fireswarm.contracts.swarm.task_fields import TaskFields, make_spec
-from fireswarm.errors import InvalidInput, NotDone, NotFound
+from fireswarm.errors import InvalidInput, NotDone
 from fireswarm.runs.sinks.run_reader import RunReader
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.find import find_by_id
 from fireswarm.storage.documents.paths import TASKS
-from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
-from fireswarm.swarm.board.graph import is_over, sort_objective
+from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.operator.answers import check_by_id, with_approval
+from fireswarm.swarm.records.objective import parse_objective, until_over
 from fireswarm.swarm.records.run_follower import RunFollower
+from fireswarm.swarm.submission.arguments import (
+    Amount,
+    AnyStatus,
+    FactId,
+    Natural,
+    Seconds,
+    TaskId,
+    Whole,
+    check_arguments,
+)
 from fireswarm.swarm.worker.task_groups import task_group
 
 if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does not need
@@ -40,9 +59,6 @@ TRIED_AGAIN = frozenset(
     map(StatusReason, ("dead_letter", "deadline_exceeded", "needs_model", "needs_confinement")),
 )
 """Reasons for which ``run`` tries a task of an earlier call again; others wait for a person's decision."""
-
-AnyTask = Submitted | Task | str
-"""A task: as returned by a read or a submit, or its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,7 @@ class TaskEvent:
     payload: JsonObject
 
 
+@check_arguments
 @dataclass(frozen=True, slots=True)
 class Swarm:
     """The client of one swarm. Open one with ``Swarm.open`` or ``Swarm.local``.
@@ -136,10 +153,12 @@ class Swarm:
         """
         from fireswarm.swarm.submission.submit_task import submit_task
 
-        if not isinstance(objective, TaskSpec):
-            fields: dict[str, Any] = {"session_hash": self.session, "context": dict(context or {}), **more}
-            objective = make_spec(objective=objective, assigned_to=role, **fields)
-        return await submit_task(self.parts, objective)
+        if isinstance(objective, TaskSpec):
+            if more or context is not None or role != DEFAULT_ROLE:
+                raise InvalidInput("a TaskSpec has all fields of its task: set role, context and others in it")
+            return await submit_task(self.parts, objective)
+        fields: dict[str, Any] = {"session_hash": self.session, "context": dict(context or {}), **more}
+        return await submit_task(self.parts, make_spec(objective=objective, assigned_to=role, **fields))
 
     async def run(
         self,
@@ -147,7 +166,7 @@ class Swarm:
         *,
         role: str = DEFAULT_ROLE,
         context: Mapping[str, Any] | None = None,
-        timeout_seconds: float | None = None,
+        timeout_seconds: Seconds | None = None,
         **more: Unpack[TaskFields],
     ) -> TaskResult:
         """Submit an objective, wait for it and return its result.
@@ -166,17 +185,20 @@ class Swarm:
 
     async def get(self, task: AnyTask) -> Task:
         """Read one task. Raises NotFound for an unknown id."""
-        return await self.parts.board.get(_id_of(task))
+        return await self.parts.board.get(id_of(task))
 
-    async def find(self, prefix: str) -> Task:
+    async def find(self, prefix: TaskId) -> Task:
         """Return the one task whose id begins with *prefix*. Raises NotFound or InvalidInput."""
-        if not is_document_id(prefix):
-            raise InvalidInput("give a task id, or the beginning of one: `swarm tasks` lists them")
         unknown = f"there is no task {prefix}: `swarm tasks` lists the tasks"
         return parse_task_snapshot(await find_by_id(self.parts.store, TASKS, (prefix,), unknown))
 
     async def tasks(
-        self, *, status: str | None = None, role: str | None = None, session: str | None = None, limit: int = 50
+        self,
+        *,
+        status: AnyStatus | None = None,
+        role: str | None = None,
+        session: str | None = None,
+        limit: Natural = 50,
     ) -> list[Task]:
         """Return up to *limit* tasks, most recently changed first: of all sessions, or of *session*."""
         return await self.parts.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
@@ -184,7 +206,7 @@ class Swarm:
     async def objective(self, task: AnyTask) -> list[Task]:
         """Return the tasks of a task's objective: parents before children, then by dependencies."""
         query = queries.chain((await self._read(task)).trace.chain_id)
-        return _parse_objective(await self.parts.store.query(query))
+        return parse_objective(await self.parts.store.query(query))
 
     async def relatives(self, task: AnyTask) -> dict[str, Task]:
         """Return the tasks that a task depends on, created or repeats, by id."""
@@ -198,7 +220,7 @@ class Swarm:
         """Return tasks that no worker will ever process, each with the way to continue it."""
         return await self.parts.board.stalls()
 
-    async def wait(self, task: AnyTask, *, timeout_seconds: float | None = None) -> Task:
+    async def wait(self, task: AnyTask, *, timeout_seconds: Seconds | None = None) -> Task:
         """Wait until the task ends, or until its objective needs a person.
 
         Returns the current task: check ``status`` and ``status_reason``. Raises TimeoutError after *timeout_seconds* of
@@ -224,7 +246,7 @@ class Swarm:
         followed = await self._read(task)
         async with (
             self.parts.store.listen(queries.chain(followed.trace.chain_id)) as batches,
-            aclosing(_until_over(batches, followed.task_id)) as changes,
+            aclosing(until_over(batches, followed.task_id)) as changes,
         ):
             yield changes
 
@@ -253,7 +275,7 @@ class Swarm:
             if by_id:
                 check_by_id(current, answers)
 
-        return await self.parts.board.answer(_id_of(task), given, accept=accept)
+        return await self.parts.board.answer(id_of(task), given, accept=accept)
 
     async def say(self, task: AnyTask, text: str) -> Task:
         """Say something to a task's model, and return the task that hears it.
@@ -278,33 +300,34 @@ class Swarm:
         """
         seen = await self._read_for(task, question)
         changed = {} if plan is None else {PLAN: self.parts.board.plan_as_json(plan)}
-        return await self.answer(_id_of(task), with_approval(seen, question, YES, always=always, also=changed))
+        return await self.answer(id_of(task), with_approval(seen, question, YES, always=always, also=changed))
 
     async def deny(self, task: AnyTask, question: str = "", *, reason: str = "") -> Task:
         """Refuse the action that a task asks for; the model gets *reason*. See ``approve``."""
         seen = await self._read_for(task, question)
-        return await self.answer(
-            _id_of(task), with_approval(seen, question, NO, also={REASON: reason} if reason else {})
-        )
+        changed = {REASON: reason} if reason else {}
+        return await self.answer(id_of(task), with_approval(seen, question, NO, also=changed))
 
-    async def retry(self, task: AnyTask, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: int = 0) -> Task:
+    async def retry(
+        self, task: AnyTask, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: Whole = 0
+    ) -> Task:
         """Queue a failed or paused task again; its attempts are counted from zero.
 
         *redo* and *skip* name steps that the task gave up on: to run again, or to treat as done. *turns* are additional
         decisions of its model. Raises InvalidInput for other steps, for a step without a decision, and for a task that
         cannot be retried.
         """
-        return await self.parts.board.retry(_id_of(task), redo=redo, skip=skip, turns=turns)
+        return await self.parts.board.retry(id_of(task), redo=redo, skip=skip, turns=turns)
 
-    async def retry_tree(self, task: AnyTask, reason: StatusReason | None = None) -> list[Task]:
+    async def retry_tree(self, task: AnyTask, reason: StatusReason | str | None = None) -> list[Task]:
         """Queue a task again, and all tasks below it that stopped for the same reason; returns them.
 
         Raises InvalidInput if no task can be retried, and, without *reason*, if the task only waits and those below it
         stopped for several reasons.
         """
-        return await self.parts.board.retry_tree(_id_of(task), reason)
+        return await self.parts.board.retry_tree(id_of(task), None if reason is None else StatusReason(reason))
 
-    async def budget(self, target: AnyTask, *, usd: float | None = None, tokens: int | None = None) -> None:
+    async def budget(self, target: AnyTask, *, usd: Amount | None = None, tokens: Natural | None = None) -> None:
         """Set the budget of an objective (by its first task), of another task, of the ``session`` or of the ``day``.
 
         It applies at once, also to running tasks. Raises InvalidInput and TerminalTask.
@@ -316,21 +339,21 @@ class Swarm:
             write = scope_write(str(target), self.session, self.parts.clock.now(), amounts)
             await self.parts.store.commit([write])
         else:
-            await self.parts.board.set_budget(_id_of(target), amounts)
+            await self.parts.board.set_budget(id_of(target), amounts)
 
     async def cancel(self, task: AnyTask, reason: str = "by the program", *, tree: bool = True) -> list[str]:
         """Cancel a task, and with *tree* all tasks below it. Returns the ids that this call canceled."""
-        return await self.parts.board.cancel(_id_of(task), reason, tree=tree)
+        return await self.parts.board.cancel(id_of(task), reason, tree=tree)
 
-    async def recall(self, query: str, *, limit: int = 20) -> list[Fact]:
+    async def recall(self, query: str, *, limit: Natural = 20) -> list[Fact]:
         """Return the session's valid facts and summaries that share a word with *query*, best first."""
         return await self.parts.memory.recall(self.session, query, limit)
 
-    async def fact_history(self, fact: str) -> list[Fact]:
+    async def fact_history(self, fact: FactId) -> list[Fact]:
         """Return the values that a fact has had, newest first. Raises NotFound or InvalidInput for its id."""
         return await self.parts.memory.history(fact)
 
-    async def mark_fact(self, fact: str, *, wrong: bool = True, reason: str = "") -> Fact:
+    async def mark_fact(self, fact: FactId, *, wrong: bool = True, reason: str = "") -> Fact:
         """Mark a fact as wrong, so that no agent is told it again, or remove the mark; *fact* is its id.
 
         The beginning of an id is enough. Raises NotFound and InvalidInput.
@@ -344,7 +367,7 @@ class Swarm:
     async def _read_for(self, task: AnyTask, question: str) -> Task:
         """Return the task with the request to decide on. Raises InvalidInput if the request is unclear."""
         if not isinstance(task, Task) and not question:
-            raise InvalidInput(f"task {_id_of(task)}: give the id of the request, or a task that was read")
+            raise InvalidInput(f"task {id_of(task)}: give the id of the request, or a task that was read")
         return await self._read(task)
 
     async def _send_events(self, task: Task, send: MemoryObjectSendStream[TaskEvent]) -> None:
@@ -366,21 +389,6 @@ class Swarm:
             group.cancel_scope.cancel()
 
 
-async def _until_over(batches: AsyncIterator[Sequence[Snapshot]], task_id: str) -> AsyncGenerator[list[Task]]:
-    """Yield the tasks of each batch until the task is over. Raises NotFound if its document is gone."""
-    async for snapshots in batches:
-        if all(snapshot.id != task_id for snapshot in snapshots):
-            raise NotFound(f"task {task_id} is gone: it was deleted, or the store was wiped or restored")
-        tasks = _parse_objective(snapshots)
-        yield tasks
-        if is_over(tasks, task_id):
-            return
-
-
-def _parse_objective(snapshots: Sequence[Snapshot]) -> list[Task]:
-    return sort_objective(parse_readable(snapshots, parse_task_snapshot))
-
-
 def _run_event(run: Mapping[str, Any], event: Mapping[str, Any]) -> TaskEvent:
     return TaskEvent(
         task_id=str(run.get("task_id")),
@@ -390,7 +398,3 @@ def _run_event(run: Mapping[str, Any], event: Mapping[str, Any]) -> TaskEvent:
         at=event["ts"],
         payload=dict(event.get("payload") or {}),
     )
-
-
-def _id_of(task: AnyTask) -> str:
-    return task if isinstance(task, str) else task.task_id

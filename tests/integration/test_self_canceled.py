@@ -23,6 +23,7 @@ from fireswarm.llm.client import ModelClient
 from fireswarm.llm.limiter import Limiter
 from fireswarm.settings.agent import BudgetSettings, ModelSettings
 from fireswarm.swarm.roles.hooks import HOOKS, RoleHooks
+from fireswarm.swarm.turn.inputs import recall_facts
 
 pytestmark = pytest.mark.anyio
 
@@ -115,7 +116,9 @@ async def recall_for_role(way: Way) -> None:
 
     task: Any = type("Named", (), {"assigned_to": "ops"})()
     memory: Any = None
-    await RoleHooks(facts=(recall,)).recall(memory, task)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(HOOKS, "ops", RoleHooks(facts=(recall,)))  # pyright: ignore[reportArgumentType]
+        await recall_facts(memory, task)
 
 
 CALLS = (

@@ -15,8 +15,10 @@ from fireswarm.runs.make_mind import agent_catalog
 from fireswarm.settings import AgentSettings, load_found_settings
 from fireswarm.settings.load import home_folder
 from fireswarm.skills.packs.catalog import Catalog
+from fireswarm.swarm.submission.arguments import check_call
 
 
+@check_call
 async def run_agent(
     task: str,
     *,
@@ -33,8 +35,8 @@ async def run_agent(
 
     *root* holds ``agent.yaml`` and ``skills/``; runs are written to its ``runs/``. *skills* are folders to search
     instead. *model* replaces the configured one. With *dry_run* no model is called. With *yes*, actions that need an
-    approval are allowed; without it, the conclusion waits with the first of them as its question. Raises ConfigError
-    and MissingApiKey.
+    approval are allowed; without it, the conclusion waits with the first of them as its question. Raises ConfigError,
+    MissingApiKey, and InvalidInput for an argument of another type.
     """
     folder, settings, catalog = _prepare(root, settings, skills)
     work = AgentTask(task=task, context=dict(context or {}), dry_run=dry_run, yes=yes)

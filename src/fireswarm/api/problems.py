@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from fireswarm import errors
+from fireswarm.contracts.base import describe_fault
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.redaction import Redactor
 
@@ -166,5 +167,5 @@ def _fault(item: Mapping[str, Any], redactor: Redactor) -> dict[str, str]:
     where = ".".join(str(part) for part in item["loc"])
     return {
         "where": truncate(redactor.clean(where), MAX_DETAIL_CHARS),
-        "message": truncate(redactor.clean(str(item["msg"])), MAX_DETAIL_CHARS),
+        "message": truncate(redactor.clean(describe_fault(item)), MAX_DETAIL_CHARS),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -162,13 +163,61 @@ class SettingsSection(Contract):
 JSON_TYPES = {"tuple_type": "Input should be a list", "dict_type": "Input should be an object"}
 """Messages for validation errors in terms of JSON and YAML instead of Python."""
 
+_NAME = "lower-case letters, digits and {}, with a letter first"
 
-def explain_validation(error: ValidationError) -> str:
-    """Describe a validation error in one line, field by field, in terms of JSON and YAML."""
+PATTERN_WORDS: Mapping[str, str] = {
+    r"^[a-z][a-z0-9-]{0,62}$": f"1 to 63 {_NAME.format('hyphens')}",
+    r"^[^/]+$": "no slashes, and is not empty",
+    r"^[^/]*$": "no slashes",
+    r"^[^/\\\x00-\x1f\x7f]+$": "no slashes, backslashes or control characters",
+    r"^[^/\x00-\x1f]{1,100}$": "1 to 100 characters, without slashes and control characters",
+    r"^\S+$": "no spaces",
+    r"^[a-z][a-z0-9_]{0,49}$": f"1 to 50 {_NAME.format('underscores')}",
+    r"^[a-z][a-z0-9_]{0,63}$": f"1 to 64 {_NAME.format('underscores')}",
+    r"^[a-z][a-z0-9_-]{0,63}$": f"1 to 64 {_NAME.format('hyphens or underscores')}",
+    r"^[a-z][a-z0-9_-]*$": _NAME.format("hyphens or underscores"),
+    r"^([a-z][a-z0-9_]{0,19})?$": f"at most 20 {_NAME.format('underscores')}",
+    r"^[A-Za-z_][A-Za-z0-9_]{0,63}$": "1 to 64 letters, digits and underscores, with no digit first",
+    r"^[a-z0-9][a-z0-9_.-]{0,63}$": "1 to 64 lower-case letters, digits, dots, hyphens and underscores, with a letter "
+    "or digit first",
+    r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}$": "1 to 200 letters, digits, dots, colons, hyphens and underscores, with a "
+    "letter or digit first",
+    r"^[a-z0-9](_?[a-z0-9-]){0,29}$": "1 to 30 lower-case letters, digits, hyphens and single underscores, with a "
+    "letter or digit first",
+    r"^[a-z0-9][a-z0-9-]{0,62}$": "1 to 63 lower-case letters, digits and hyphens, with a letter or digit first",
+    r"^[a-z0-9][a-z0-9.:-]{0,99}$": "1 to 100 lower-case letters, digits, dots, colons and hyphens, with a letter or "
+    "digit first",
+    r"^([0-9]{1,9}-[0-9]{1,4})?$": "two numbers joined by a hyphen, such as 3-1",
+}
+"""Each pattern of a field in words, for errors: what a value of it has. A test finds patterns that are missing here."""
+
+
+def describe_fault(item: Mapping[str, Any]) -> str:
+    """Return the message of one validation error of pydantic in terms of JSON and YAML, without a pattern."""
+    if item["type"] == "string_pattern_mismatch":
+        return f"Input should have {PATTERN_WORDS.get(item['ctx']['pattern'], 'other characters')}"
+    return JSON_TYPES.get(item["type"]) or str(item["msg"])
+
+
+def explain_validation(error: ValidationError, *, show_given: bool = False) -> str:
+    """Describe a validation error in one line, field by field, in terms of JSON and YAML.
+
+    With *show_given*, the beginning of each faulty value is part of it.
+    """
     return "; ".join(
-        f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {JSON_TYPES.get(item['type'], item['msg'])}"
+        f"{'.'.join(str(part) for part in item['loc']) or 'document'}: {describe_fault(item)}"
+        + (f" (given: {show_value(item['input'])})" if show_given else "")
         for item in error.errors()
     )
+
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 60
+
+
+def show_value(value: object) -> str:
+    """Return the beginning of the repr of any value, also of one whose own repr fails."""
+    return _short.repr(value)
 
 
 def count_noun(number: int, noun: str) -> str:

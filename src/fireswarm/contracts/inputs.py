@@ -103,11 +103,12 @@ def _validator() -> Any:
     return extend(Draft202012Validator, rules)
 
 
-def _pattern(_validator: Any, pattern: str, value: Any, _schema: Any) -> Iterator[Exception]:
+def _pattern(_validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[Exception]:
     from jsonschema import ValidationError
 
     if isinstance(value, str) and not search_pattern(pattern, value):
-        yield ValidationError(f"{value!r} does not match {pattern!r}")
+        words = schema.get("description") if isinstance(schema, Mapping) else None
+        yield ValidationError(f"{value!r} does not {f'fit: {words}' if words else f'match {pattern!r}'}")
 
 
 def _pattern_properties(validator: Any, patterns: Mapping[str, Any], value: Any, _schema: Any) -> Iterator[Exception]:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from fireswarm.contracts.base import SettingsSection
+from fireswarm.contracts.base import SettingsSection, describe_fault
 from fireswarm.contracts.limits import Confinement
 from fireswarm.contracts.model_choice import Effort, Fallback, ModelChoice
 from fireswarm.contracts.skills.permissions import Rules
@@ -119,7 +119,7 @@ class ModelSettings(SettingsSection):
                 update["fallback"] = choice.fallback
             return ModelSettings(**(dict(self) | update))
         except ValidationError as error:
-            faults = [item["msg"].removeprefix("Value error, ") for item in error.errors()]
+            faults = [describe_fault(item).removeprefix("Value error, ") for item in error.errors()]
             raise ConfigError("; ".join(faults)) from error
         except ValueError as error:
             raise ConfigError(str(error)) from error

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from fireswarm.contracts.base import command_line
+from fireswarm.contracts.base import command_line, describe_fault
 from fireswarm.contracts.frontmatter import check_yaml
 from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
@@ -247,7 +247,7 @@ def _describe_fault(kind: type[BaseModel], source: Source, item: ErrorDetails) -
     keys: Keys = tuple(str(part) for part in item["loc"])
     place = f"{source.where(keys)}: {'.'.join(keys) or 'settings'}"
     if item["type"] != "extra_forbidden":
-        return f"{place}: {item['msg']} (given: {_preview(item['input'])})"
+        return f"{place}: {describe_fault(item)} (given: {_preview(item['input'])})"
     known = _known_keys(kind, keys[:-1])
     near = difflib.get_close_matches(keys[-1], known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"

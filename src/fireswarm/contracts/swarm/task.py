@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from fireswarm.contracts.base import (
     DocumentId,
@@ -122,6 +122,15 @@ class Lease(Stored):
     claimed_at: Timestamp | None = None
 
 
+def id_of(task: AnyTask) -> str:
+    """Return the id of a task."""
+    return task.task_id if isinstance(task, (Task, Submitted)) else task
+
+
+TaskReference = Annotated[DocumentId, BeforeValidator(id_of)]
+"""The id of a task; a task is accepted in its place."""
+
+
 class TaskSpec(ModelChoice):
     """A task to submit. ``context`` is free JSON; it and the objective make the idempotency key.
 
@@ -143,7 +152,7 @@ class TaskSpec(ModelChoice):
     deadline: Timestamp | None = None
     max_attempts: int = Field(default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100)
     on_child_failure: ChildFailure = ChildFailure.REPLAN
-    depends_on: tuple[DocumentId, ...] = Field(default=(), max_length=500)
+    depends_on: tuple[TaskReference, ...] = Field(default=(), max_length=500)
     handoff_reason: str = ""
     expected_outcome: str = ""
     checks: tuple[Check, ...] = Field(default=(), max_length=10)
@@ -341,6 +350,10 @@ class Submitted:
     def task_id(self) -> str:
         """The task's id."""
         return self.task.task_id
+
+
+AnyTask = Submitted | Task | str
+"""A task: as returned by a read or a submit, or its id."""
 
 
 def canonical_json(value: Any) -> str:

@@ -15,7 +15,7 @@ from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import Check
 from fireswarm.contracts.swarm.constraints import Constraints
-from fireswarm.contracts.swarm.task import ChildFailure, TaskSpec
+from fireswarm.contracts.swarm.task import AnyTask, ChildFailure, TaskSpec
 from fireswarm.errors import InvalidInput
 
 
@@ -35,7 +35,7 @@ class TaskFields(TypedDict, total=False):
     deadline: datetime | None
     max_attempts: int
     on_child_failure: ChildFailure | str
-    depends_on: Sequence[str]
+    depends_on: Sequence[AnyTask]
     handoff_reason: str
     expected_outcome: str
     checks: Sequence[Check]
@@ -47,13 +47,17 @@ class TaskFields(TypedDict, total=False):
     message_id: str
 
 
+ARGUMENTS = ("role", "timeout_seconds")
+"""Arguments of a client's methods that are not fields; they are proposed for a misspelt name too."""
+
+
 def make_spec(**fields: Any) -> TaskSpec:
     """Return a TaskSpec of *fields*. Raises InvalidInput with all errors in them."""
     if unknown := [name for name in fields if name not in TaskSpec.model_fields]:
-        near = {name: get_close_matches(name, TaskSpec.model_fields, 1) for name in unknown}
+        near = {name: get_close_matches(name, (*TaskSpec.model_fields, *ARGUMENTS), 1) for name in unknown}
         named = (f"{name} (did you mean {near[name][0]}?)" if near[name] else name for name in unknown)
         raise InvalidInput(f"task not submitted: a task has no field {', '.join(named)}")
     try:
         return TaskSpec(**fields)
     except ValidationError as error:
-        raise InvalidInput(f"task not submitted: {explain_validation(error)}") from error
+        raise InvalidInput(f"task not submitted: {explain_validation(error, show_given=True)}") from error

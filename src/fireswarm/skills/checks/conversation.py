@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from fireswarm.contracts.base import describe_fault
 from fireswarm.contracts.inputs import faults
 from fireswarm.contracts.skills.conversation import Terms
 from fireswarm.errors import ConfigError
@@ -41,7 +42,7 @@ def check_terms(parsed: Parsed) -> Iterator[tuple[int, str, str]]:
             name = path[0] if path else next(iter(lines))
             where = ".".join(path) or "the conversation"
             rule = _RULES.get(path[0] if path else "", "conversation")
-            yield lines.get(name, 1), rule, f"{where}: {item['msg']}"
+            yield lines.get(name, 1), rule, f"{where}: {describe_fault(item)}"
     schema = values.get("input_request_jsonschema")
     if isinstance(schema, dict):
         try:

@@ -58,6 +58,10 @@ _OPERATOR_OF: dict[str, Any] = {
 }
 
 
+MAX_LIMIT = 2**31 - 1
+"""Largest limit of a query in Firestore's protocol."""
+
+
 def put(target: Any, value: Any) -> None:
     """Write a Python value into a ``Value`` message. Raises InvalidInput for a type that Firestore does not support."""
     kind: Any = type(value)
@@ -259,7 +263,7 @@ def structured_query(query: Query, root: str = "") -> Any:
             else:
                 put(value, query.start_after[field])
     if query.limit is not None:
-        message.limit.value = query.limit
+        message.limit.value = min(query.limit, MAX_LIMIT)
     if query.nearest is not None:
         search = message.find_nearest
         search.vector_field.field_path = query.nearest.field

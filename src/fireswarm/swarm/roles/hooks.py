@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from fireswarm.contracts.foreign.call import call_foreign
 from fireswarm.contracts.ports import Write
 from fireswarm.contracts.skills.skill import Fact, SkillResult
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import SkillFailed
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.roles.memory import MEMORY_ROLE, recall_facts, summary_writes
 
@@ -21,13 +18,6 @@ class RoleHooks:
 
     facts: tuple[Callable[[Memory, Task], Awaitable[tuple[Fact, ...]]], ...] = ()
     writes: tuple[Callable[[Memory, Task, SkillResult], Sequence[Write]], ...] = ()
-
-    async def recall(self, memory: Memory, task: Task) -> list[Fact]:
-        """Return the facts of all hooks. Raises SkillFailed if the code of a hook cancels itself."""
-        what = f"a hook of the role {task.assigned_to}"
-        return [
-            fact for hook in self.facts for fact in await call_foreign(partial(hook, memory, task), what, SkillFailed)
-        ]
 
 
 NO_HOOKS = RoleHooks()

@@ -7,24 +7,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+from fireswarm.contracts.foreign.call import call_foreign
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Signal
-from fireswarm.contracts.skills.skill import ChildResult, SkillRequest
+from fireswarm.contracts.skills.skill import ChildResult, Fact, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, SkillFailed
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.storage.memory import Memory
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.state import Relatives, Turn
 from fireswarm.swarm.turn.thread import earlier_tasks
 
 
+async def recall_facts(memory: Memory, task: Task) -> list[Fact]:
+    """Return the facts of the role's hooks. Raises SkillFailed if the code of a hook cancels itself."""
+    what = f"a hook of the role {task.assigned_to}"
+    hooks = HOOKS.get(task.assigned_to, NO_HOOKS).facts
+    return [fact for hook in hooks for fact in await call_foreign(partial(hook, memory, task), what, SkillFailed)]
+
+
 async def gather_inputs(turn: Turn) -> SkillRequest:
     """Return the request for the turn's skill. Adds the envelope's acknowledgement to the settling commit."""
     task, swarm = turn.task, turn.swarm
-    facts = await HOOKS.get(task.assigned_to, NO_HOOKS).recall(swarm.memory, task)
+    facts = await recall_facts(swarm.memory, task)
     earlier = await earlier_tasks(swarm, task) if task.continues is not None else ()
     if task.thread_id and (not earlier or earlier[0].task_id != task.thread_id):
         raise InvalidInput(f"thread_id names {task.thread_id}, which is not the first task of this conversation")

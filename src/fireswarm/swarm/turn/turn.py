@@ -36,7 +36,22 @@ async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
     turn = Turn(lease, parts, await open_journal(lease, parts), task, parts.roles[task.assigned_to])
     try:
         async with refuse_own_end(f"code of the role {task.assigned_to}", SkillFailed):
-            return await _work(turn)
+            if task.duplicate_of is not None:
+                return turn.end(await outcome_of_original(turn))
+            turn.request = await gather_inputs(turn)  # dependencies, children, envelope, facts
+            turn.engine = choose_engine(turn)  # code, model or advice
+            turn.request = await turn.conversation.resume(turn.request)  # unchanged for a skill without a conversation
+            result = await turn.engine.run(turn)  # journaled; its files and large values are in the blob store
+            if result.state is SkillState.COMPLETED and turn.relatives.children and not task.is_question:
+                makers = [child for child in turn.relatives.children if not child.is_review]
+                artifacts = with_files_of_last_tasks(result.artifacts, makers)
+                result = result.model_copy(update={"artifacts": artifacts})
+            turn.writes += await turn.conversation.keep(result)
+            outcome = outcome_of(turn, result)
+            if isinstance(outcome, Done) and task.children:
+                await end_children(turn)
+            await gather_writes(turn, result, outcome)  # facts, replies, writes of the role, envelopes
+            return turn.end(outcome)
     except LeaseLost:
         raise
     except TurnRefused as refused:
@@ -44,24 +59,3 @@ async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
     except Exception as error:  # the task boundary: every failure becomes an outcome and is journaled
         turn.journal.note("turn_failed", error=describe_error(error))
         return turn.end(outcome_of_error(error), discard=True)
-
-
-async def _work(turn: Turn) -> TurnEnd:
-    """Gather the inputs, run the engine and gather the writes."""
-    task = turn.task
-    if task.duplicate_of is not None:
-        return turn.end(await outcome_of_original(turn))
-    turn.request = await gather_inputs(turn)  # dependencies, children, envelope, facts
-    turn.engine = choose_engine(turn)  # code, model or advice
-    turn.request = await turn.conversation.resume(turn.request)  # unchanged for a skill without a conversation
-    result = await turn.engine.run(turn)  # journaled; its files and large values are in the blob store
-    if result.state is SkillState.COMPLETED and turn.relatives.children and not task.is_question:
-        makers = [child for child in turn.relatives.children if not child.is_review]
-        artifacts = with_files_of_last_tasks(result.artifacts, makers)
-        result = result.model_copy(update={"artifacts": artifacts})
-    turn.writes += await turn.conversation.keep(result)
-    outcome = outcome_of(turn, result)
-    if isinstance(outcome, Done) and task.children:
-        await end_children(turn)
-    await gather_writes(turn, result, outcome)  # facts, replies, writes of the role, envelopes
-    return turn.end(outcome)
