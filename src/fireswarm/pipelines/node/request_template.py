@@ -38,8 +38,8 @@ class RequestPart(Contract):
     """One value of a request, at ``name`` (its keys from the outside) in ``place``.
 
     Without ``parameter`` it is ``constant``; otherwise the parameter at this dotted path, within ``pattern``. It is
-    sent where the parameter is given; with ``presence`` filled, also not where it is empty; with ``presence`` constant, the
-    constant takes its place there.
+    sent where the parameter is given. With ``presence`` filled, it is not sent where the parameter is empty; with
+    ``constant``, the constant takes its place there.
     """
 
     place: Place
