@@ -35,14 +35,15 @@ from fireswarm.storage.documents.find import find_by_id
 from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.operator.answers import check_by_id, with_approval
+from fireswarm.swarm.records.idle_mail import find_idle_mail
 from fireswarm.swarm.records.objective import parse_objective, until_over
 from fireswarm.swarm.records.run_follower import RunFollower
 from fireswarm.swarm.submission.arguments import (
     Amount,
-    AnyStatus,
     FactId,
     Natural,
     Seconds,
+    Status,
     TaskId,
     Whole,
     check_arguments,
@@ -193,12 +194,7 @@ class Swarm:
         return parse_task_snapshot(await find_by_id(self.parts.store, TASKS, (prefix,), unknown))
 
     async def tasks(
-        self,
-        *,
-        status: AnyStatus | None = None,
-        role: str | None = None,
-        session: str | None = None,
-        limit: Natural = 50,
+        self, *, status: Status | None = None, role: str | None = None, session: str | None = None, limit: Natural = 50
     ) -> list[Task]:
         """Return up to *limit* tasks, most recently changed first: of all sessions, or of *session*."""
         return await self.parts.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
@@ -217,8 +213,8 @@ class Swarm:
         return await self.parts.board.explain(await self._read(task), relatives)
 
     async def stalls(self) -> list[Stall]:
-        """Return tasks that no worker will ever process, each with the way to continue it."""
-        return await self.parts.board.stalls()
+        """Return tasks, then messages, that no worker will ever process, each with the way to continue it."""
+        return [*await self.parts.board.stalls(), *await find_idle_mail(self.parts.store, self.parts.roles)]
 
     async def wait(self, task: AnyTask, *, timeout_seconds: Seconds | None = None) -> Task:
         """Wait until the task ends, or until its objective needs a person.

@@ -211,3 +211,97 @@ def test_doctor_lists_what_documents_do_not_say_first_and_all_in_json(tmp_path: 
     assert "1 more stalled: `swarm doctor --json` lists all" in told
     every = [item["detail"] for item in json.loads(command(tmp_path, "doctor", "--json").stdout)]
     assert all(any(f"agent_tasks/{name}: " in detail for detail in every) for name in tasks)
+
+
+IDLE: dict[str, tuple[dict[str, Any], str]] = {
+    "no-kind": (
+        {"to_agent_id": "scout", "status": "new", "payload": {"notes": "look"}},
+        "no kind: set kind to message",
+    ),
+    "odd-kind": ({"to_agent_id": "scout", "status": "new", "kind": "mesage"}, "its kind is 'mesage': set kind to"),
+    "typed-kind": ({"to_agent_id": "scout", "status": "new", "kind": 3}, "its kind is 3: set kind to"),
+    "no-status": ({"to_agent_id": "scout", "kind": "message", "payload": {"notes": "look"}}, "status is None"),
+    "odd-status": ({"to_agent_id": "scout", "status": "nwe", "kind": "message"}, "its status is 'nwe', which no"),
+    "no-receiver": ({"status": "new", "kind": "message", "payload": {"notes": "look"}}, "its to_agent_id is None"),
+    "odd-receiver": (
+        {"to_agent_id": "nobody", "status": "new", "kind": "message"},
+        "'nobody': set it to a role, one of",
+    ),
+    "agent-answers": (
+        {"to_agent_id": "scout-1", "status": "new", "kind": "answers", "payload": {"answers": {}}},
+        "it has answers for the agent scout-1: set to_agent_id to the role, scout",
+    ),
+}
+"""Messages that a person may write, and that no agent acts on; and what is said about each."""
+
+
+@pytest.mark.anyio
+async def test_messages_that_no_agent_acts_on_are_named_with_what_they_lack(swarm: SwarmRig) -> None:
+    await swarm.store.commit([Create(f"agent_mailbox/{name}", data) for name, (data, _) in IDLE.items()])
+    good = {"to_agent_id": "scout", "status": "new", "kind": "message", "payload": {"notes": "look"}}
+    await swarm.store.commit([Create("agent_mailbox/good", good)])
+    await swarm.core.mailbox.send(work_message("sent", "scout", "look"), "scout-1", "scout", sender_role="scout")
+    stalls = {stall.path: stall.reason for stall in await swarm.client.stalls()}
+    assert set(stalls) == {f"agent_mailbox/{name}" for name in IDLE}
+    for name, (_, told) in IDLE.items():
+        assert told in stalls[f"agent_mailbox/{name}"]
+
+
+@pytest.mark.anyio
+async def test_envelopes_and_notices_of_agents_are_not_named(swarm: SwarmRig) -> None:
+    bad = {"to_agent_id": "scout", "from_agent_id": "scout-1", "status": "new", "kind": "message", "created_at": 1}
+    await swarm.store.commit([Create("agent_mailbox/bad", bad)])
+    async with working(swarm.core, "scout", "scout-2"):
+        await swarm.clock.settle()
+    assert [*await swarm.client.stalls()] == []
+
+
+@pytest.mark.anyio
+async def test_worker_logs_a_message_that_it_will_not_act_on_once(
+    swarm: SwarmRig, caplog: pytest.LogCaptureFixture
+) -> None:
+    await swarm.store.commit([Create("agent_mailbox/no-kind", IDLE["no-kind"][0])])
+    async with working(with_skills(swarm)):
+        for _ in range(20):
+            await swarm.clock.advance(30)
+    assert caplog.text.count("agent_mailbox/no-kind stays unread: it has no kind") == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("objective", ["", "   ", "\n\t", "\u200b\u200b"])
+async def test_task_without_words_is_set_aside_and_retried_once_it_has_some(swarm: SwarmRig, objective: str) -> None:
+    bad = {"assigned_to": "scout", "status": "queued", "objective": objective, "session_hash": "s1", "skill": "noop"}
+    await swarm.store.commit([Create("agent_tasks/empty", bad)])
+    async with working(with_skills(swarm)) as worker:
+        await swarm.clock.advance(60)
+        raw = await swarm.raw("empty")
+        assert (raw["status"], raw["status_reason"]) == ("blocked", "dead_letter")
+        assert raw["summary"].endswith("the objective is empty: write it, then `swarm retry empty`.")
+        await swarm.store.commit([Merge("agent_tasks/empty", {"objective": "look around"})])
+        await swarm.client.retry("empty")
+        await eventually(swarm, lambda: worker.settled == 1, "working")
+    assert (await swarm.task("empty")).status is TaskStatus.DONE
+
+
+def test_doctor_names_messages_that_no_agent_acts_on(tmp_path: Path) -> None:
+    async def prepare() -> None:
+        async with open_parts(load_settings(tmp_path, environment={})) as core:
+            await core.store.commit([Create("agent_mailbox/no-kind", IDLE["no-kind"][0])])
+
+    anyio.run(prepare)
+    found = json.loads(command(tmp_path, "doctor", "--json").stdout)
+    [mail] = [item for item in found if item["what"] == "mail"]
+    assert mail["detail"].startswith("agent_mailbox/no-kind: it has no kind: set kind to message")
+    assert any(item["what"] == "tasks" and item["ok"] for item in found)
+
+
+def test_stats_count_subcollections_of_one_kind_in_one_line(tmp_path: Path) -> None:
+    async def prepare() -> None:
+        async with open_parts(load_settings(tmp_path, environment={})) as core:
+            paths = [f"mcp_memory/{'f' * 40}{number}/versions/1" for number in range(3)]
+            await core.store.commit([Create(path, {"value": 1}) for path in paths])
+
+    anyio.run(prepare)
+    lines = command(tmp_path, "store", "stats").stdout.splitlines()
+    assert [line for line in lines if "versions" in line] == ["mcp_memory/*/versions\t3"]
+    assert len(json.loads(command(tmp_path, "store", "stats", "--json").stdout)["collections"]) == 3

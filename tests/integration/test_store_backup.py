@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shlex
+import stat
 import subprocess
 import tarfile
 from collections.abc import Callable
@@ -239,3 +240,22 @@ def test_damaged_store_is_replaced_as_its_error_advises(root: Path) -> None:
     subprocess.run(shlex.split(advice[1]), check=True)
     done(root, "store", "restore", "a.backup")
     assert len(tasks(root)) == 1
+
+
+def test_reset_of_a_served_store_refuses_before_it_asks(root: Path) -> None:
+    ok(root, "submit", "one", "--role", "scout")
+    with running(root, "store", "serve", "--port", "0") as server:
+        line_with(server, "export FIRESTORE_EMULATOR_HOST=")
+        assert "needs it alone" in refused(root, "store", "reset")  # without an answer, since nothing is asked
+
+
+@pytest.mark.parametrize("command", ["export", "backup"])
+def test_written_file_and_its_new_folders_are_private(root: Path, command: str) -> None:
+    ok(root, "submit", "one", "--role", "scout")
+    target = root / "new" / "folder" / "all.out"
+    done(root, "store", command, str(target))
+    for path, mode in ((target, 0o600), (target.parent, 0o700), (target.parent.parent, 0o700)):
+        assert stat.S_IMODE(path.stat().st_mode) == mode, path
+    target.chmod(0o644)
+    done(root, "store", command, str(target), *(("--overwrite",) if command == "backup" else ()))
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600

@@ -47,7 +47,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "Natural": (*NUMBERS, 2.5, 0),
     "Seconds": NUMBERS,
     "Amount": (*NUMBERS, 0, math.inf),
-    "AnyStatus": ("foo", "", "QUEUED", 3, b"queued", ["queued"], Odd()),
+    "Status": ("foo", "", "QUEUED", 3, b"queued", ["queued"], Odd()),
     "StatusReason | str": ("foo", "", "done", 3, b"paused", ["paused"], Odd()),
     "Mapping[str, Any]": MAPS,
     "Mapping[str, Task]": (3, "a", [1], {1: 2}, {"a": "b"}, Odd()),

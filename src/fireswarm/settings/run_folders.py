@@ -51,12 +51,17 @@ def kept_runs(root: Path) -> Path:
     return state_home() / f"{name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
 
 
+def make_private_folder(folder: Path) -> None:
+    """Create a folder with its parents; only the user can enter new ones. Raises OSError."""
+    for above in reversed((folder, *folder.parents)):
+        if not above.is_dir():
+            above.mkdir(0o700, exist_ok=True)
+
+
 def make_kept_folder(folder: Path) -> None:
     """Create a folder of the agent's state, with its parents; new ones are private. Raises ConfigError."""
     try:
-        for above in reversed((folder, *folder.parents)):
-            if not above.is_dir():
-                above.mkdir(0o700, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise ConfigError(
             f"the agent cannot keep its runs in {folder}: {error.strerror}; set {STATE_HOME} to a folder that this "

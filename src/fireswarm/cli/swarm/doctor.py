@@ -266,15 +266,19 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
 
 
 async def _stalls(swarm: Swarm, most: int) -> list[Finding]:
-    """List tasks that no agent will process, with what to do: *most* of them."""
+    """List tasks and messages that no agent will process, with what to do: *most* of them."""
     stalls = await swarm.stalls()
-    if not stalls:
-        return [Finding("tasks", True, "every task is readable and has a role that can execute it")]
-    findings = [Finding("tasks", None, f"{stall.path}: {stall.reason}") for stall in stalls[:most]]
+    findings = [Finding(_kind_of(stall.path), None, f"{stall.path}: {stall.reason}") for stall in stalls[:most]]
+    if all(_kind_of(stall.path) != "tasks" for stall in stalls):
+        findings.insert(0, Finding("tasks", True, "every task is readable and has a role that can execute it"))
     if len(stalls) > most:
         rest = f"{len(stalls) - most:,} more stalled: `swarm doctor --json` lists all"
         findings.append(Finding("tasks", None, rest))
     return findings
+
+
+def _kind_of(path: str) -> str:
+    return "mail" if path.startswith(f"{MAILBOX}/") else "tasks"
 
 
 def _extras() -> list[Finding]:

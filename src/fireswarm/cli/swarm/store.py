@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,7 @@ from fireswarm.cli.shared.options import AsJson, Root, board_settings, console, 
 from fireswarm.cli.shared.tables import table
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import STORE_TOKEN, Settings
-from fireswarm.settings.run_folders import make_state_folder
+from fireswarm.settings.run_folders import make_private_folder, make_state_folder
 from fireswarm.swarm.opening import archive
 from fireswarm.swarm.opening.open_parts import history_limits, local_project
 
@@ -130,12 +130,21 @@ def stats(data: Data = None, root: Root = Path(), as_json: AsJson = False) -> No
         print_json(asdict(stats))
         return
     console.print(
-        f"{stats.documents:,} documents, {stats.document_bytes:,} bytes in a file of {stats.file_bytes:,} bytes"
+        f"{stats.documents:,} documents, {stats.document_bytes:,} bytes in a file of {stats.file_bytes:,} bytes",
+        soft_wrap=True,
     )
-    rows = [
-        (name.partition("/documents/")[2] or name, f"{count:,}") for name, count in sorted(stats.collections.items())
-    ]
+    rows = [(name, f"{count:,}") for name, count in sorted(_by_kind(stats.collections).items())]
     table("collections", ["collection", "documents"], rows, none="no collections yet")
+
+
+def _by_kind(collections: Mapping[str, int]) -> dict[str, int]:
+    """Return the documents by the kind of their collection: `mcp_memory/*/versions` for those of all facts."""
+    kinds: dict[str, int] = {}
+    for path, count in collections.items():
+        parts = (path.partition("/documents/")[2] or path).split("/")
+        kind = "/".join("*" if number % 2 else part for number, part in enumerate(parts))
+        kinds[kind] = kinds.get(kind, 0) + count
+    return kinds
 
 
 @app.command()
@@ -148,6 +157,7 @@ def backup(
     """Write the store, with its local blobs, to one file. Works while the store is in use."""
     if target.exists() and not overwrite:
         raise InvalidInput(f"{target} exists: repeat the command with --overwrite to replace it, or name another file")
+    make_private_folder(target.resolve().parent)
     settings = board_settings(root, None)
     written = archive.back_up(_existing(settings, data), archive.blobs_folder(settings), target)
     console.print(f"wrote {written} to {target}", soft_wrap=True)
@@ -181,6 +191,7 @@ def export(
     from firelite.wire import admin
 
     with _reading(root, data) as database:
+        make_private_folder(target.resolve().parent)
         count = admin.export_jsonl(database, target)
     console.print(f"exported {count:,} documents to {target}", soft_wrap=True)
     console.print("blobs are not in it; `swarm store backup` includes them", style="dim", soft_wrap=True)
@@ -222,8 +233,8 @@ def reset(
     from firelite.wire import admin
 
     path = _existing(settings_for(root, None), data)
-    if not yes:
-        typer.confirm(f"delete every document in {path}?", abort=True)
-    with _alone("reset"), Database.open(path) as database:
+    with _alone("reset"), Database.open(path) as database:  # before the question, so that nobody answers it in vain
+        if not yes:
+            typer.confirm(f"delete every document in {path}?", abort=True)
         count = admin.reset(database)
     console.print(f"deleted {count:,} documents, {path} is empty")

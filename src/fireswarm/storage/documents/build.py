@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from fireswarm.contracts.base import count_noun, explain_validation
+from fireswarm.contracts.base import check_not_blank, command_line, count_noun, explain_validation
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.permissions import lasting_approvals
 from fireswarm.contracts.skills.skill import PlannedTask
@@ -66,12 +67,29 @@ def parse_task(data: Mapping[str, Any] | None, path: str) -> Task:
     """Read a task document. Raises InvalidInput with every invalid field."""
     if data is None:
         raise InvalidInput(f"{path} does not exist")
+    _check_objective(data, path)
     try:
         task = Task.model_validate(data)
     except ValidationError as error:
         raise unreadable(error, data, f"{path} is not a task") from error
     check_version(task.schema_version, path)
     return task
+
+
+ENDED = frozenset({TaskStatus.DONE.value, TaskStatus.CANCELED.value})
+
+
+def _check_objective(data: Mapping[str, Any], path: str) -> None:
+    """Raise InvalidInput for a hand-written task without words, which no role can work on; an ended one is left."""
+    objective: Any = data.get("objective")
+    if not isinstance(objective, str) or data.get("status") in ENDED:
+        return
+    try:
+        check_not_blank(objective)
+    except ValueError:
+        task_id = path.rpartition("/")[2]
+        again = command_line("swarm", "retry", shown_id(task_id))
+        raise InvalidInput(f"{path}: the objective is empty: write it, then `{again}`") from None
 
 
 def check_version(version: int, path: str) -> None:

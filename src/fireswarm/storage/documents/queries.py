@@ -153,9 +153,24 @@ def expired_leases(role: str, now: datetime, limit: int) -> Query:
     )
 
 
-def inbox(agent_id: str) -> Query:
-    """New messages to one agent (listened to)."""
-    return Query(MAILBOX, where=(("to_agent_id", "==", agent_id), ("status", "==", "new")))
+def inbox(receiver: str, limit: int | None = None) -> Query:
+    """New messages to one agent (listened to), or to a role."""
+    return Query(MAILBOX, where=(("to_agent_id", "==", receiver), ("status", "==", "new")), limit=limit)
+
+
+def new_mail(limit: int) -> Query:
+    """New messages to all."""
+    return Query(MAILBOX, where=(("status", "==", "new"),), limit=limit)
+
+
+def odd_mail(limit: int) -> Query:
+    """Messages with a status that no agent looks for. Messages without a status are not found by any filter."""
+    return Query(MAILBOX, where=(("status", "not-in", ["new", "claimed", "read"]),), limit=limit)
+
+
+def some_mail(limit: int) -> Query:
+    """Messages in the order of their ids, with any content."""
+    return Query(MAILBOX, limit=limit)
 
 
 def answers(role: str) -> Query:

@@ -100,9 +100,10 @@ def is_set_aside(data: Mapping[str, Any]) -> bool:
 def set_aside_write(snapshot: Snapshot, error: Exception) -> Update:
     """Return the write that sets the document aside; fails if the document has changed."""
     text = str(error) or type(error).__name__
+    advice = "" if "`swarm retry " in text else " Correct it, then set status to queued."
     fields: dict[str, Any] = {
         **SET_ASIDE,
-        "summary": truncate(f"set aside: {text}. Correct it, then set status to queued.", MAX_STORED_SUMMARY_CHARS),
+        "summary": truncate(f"set aside: {text}.{advice}", MAX_STORED_SUMMARY_CHARS),
         "error": truncate(text, MAX_ERROR_CHARS),
         "updated_at": SERVER_TIME,
     }

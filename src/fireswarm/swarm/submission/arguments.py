@@ -43,7 +43,7 @@ TaskId = str
 FactId = str
 """The id of a fact, or the beginning of one."""
 
-AnyStatus = TaskStatus | str
+Status = TaskStatus | str
 """A status, or its text."""
 
 
@@ -300,7 +300,7 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "Natural": _whole_from(1),
     "Seconds": _seconds,
     "Amount": _amount,
-    "AnyStatus": _word_of(TaskStatus),
+    "Status": _word_of(TaskStatus),
     "StatusReason | str": _word_of(StatusReason),
     "Mapping[str, Any]": _json_map,
     "Mapping[str, Task]": _map_of("tasks by their ids", lambda item: isinstance(item, Task)),

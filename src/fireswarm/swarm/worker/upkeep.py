@@ -22,7 +22,9 @@ from fireswarm.storage.documents import queries
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
 from fireswarm.swarm.board.operator.say import SAID_SIGNAL
+from fireswarm.swarm.board.operator.stalls import Stall
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.records.idle_mail import find_idle_mail_of
 from fireswarm.swarm.records.mailbox import parse_message
 from fireswarm.swarm.turn.outputs import remove_old_outputs
 from fireswarm.swarm.worker import answers_by_mail, mail, work_by_mail
@@ -57,6 +59,7 @@ class Upkeep:
     faults: int = 0
     sweeps: int = 0
     looked_at: str = ""
+    idle_mail: frozenset[Stall] = frozenset()
     unreachable_since: datetime | None = None
     reclaim_after: datetime | None = None
     look: Look = field(default_factory=Look)
@@ -204,6 +207,7 @@ class Upkeep:
             if reclaim and self.sweeps % SWEEPS_PER_RECLAIM == 0:
                 await self.log_failure(partial(self.parts.board.reclaim_expired, self.role, held=held))
                 await self.log_failure(partial(self.parts.board.requeue_unheld, self.role, held=held))
+                await self.log_failure(self._name_idle_mail)
             if self.heartbeat.queued:
                 await self.log_failure(self._admit_hand_written)
             self.sweeps += 1
@@ -218,6 +222,14 @@ class Upkeep:
     async def _admit_hand_written(self) -> None:
         """Adopt hand-written tasks that no claim can see, also while the queue never runs dry."""
         _, self.looked_at = await self.parts.board.admit_hand_written(self.role, self.looked_at)
+
+    async def _name_idle_mail(self) -> None:
+        """Log each message to this role that no agent will act on, once."""
+        stalls = await find_idle_mail_of(self.parts.store, self.role, self.parts.roles)
+        for stall in stalls:
+            if stall not in self.idle_mail:
+                _log.warning("%s stays unread: %s", *stall)
+        self.idle_mail = frozenset(stalls)
 
     async def _tidy(self) -> None:
         """Remove old output folders at the start and once a day."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,14 +44,15 @@ def stats(db: Database) -> Stats:
 def export_jsonl(db: Database, out: str | Path | TextIO) -> int:
     """Write every document as one line of JSON, in the typed form of Firestore's REST API. Returns the number.
 
-    Values round-trip exactly. A file is written completely or not at all.
+    Values round-trip exactly. A file is written completely or not at all, and only its owner can read it.
     """
     db.check_open()
     if not isinstance(out, (str, Path)):
         return _export(db, out)
     path = Path(out)
     partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as stream:
+    partial.unlink(missing_ok=True)  # of an export that was cut off, or a link to elsewhere
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
         count = _export(db, stream)
     partial.replace(path)
     return count
