@@ -61,6 +61,20 @@ _READ_COMMANDS = frozenset(
 )
 """Programs and builtins that take commands from elsewhere, or change which program a word names."""
 
+_EDITORS = frozenset(
+    (
+        "debugfs", "ed", "emacs", "ex", "gdb", "less", "lldb", "man", "more", "nvim", "nvi", "psql", "rview", "rvim",
+        "socat", "sqlite3", "vi", "view", "vim", "vimdiff",
+    )
+)  # fmt: skip
+"""Programs with commands of their own that run programs; they come from options, from ``+`` words or from the input."""
+
+_EDITS = re.compile(
+    r"\+|-+(?:c|S|s|e|ex|eval|cmd|command|execute|R|x|f|batch|init-command)(?:[=!]|$)|-[cex]\W|(?i:exec|system):"
+)
+_PROXIES = re.compile(r"(?i:proxycommand|localcommand|knownhostscommand|pkcs11provider)[ =]?(.*)", re.DOTALL)
+"""Options of ssh after ``-o`` that name a command."""
+
 _PYTHON_INLINE = re.compile(r"-[A-Za-z]{0,20}c")
 _OTHER_INLINE = re.compile(r"-[A-Za-z]{0,20}[eErp]|--(?:eval|print|run)")
 _SED_RUNS = re.compile(r"(?:^|[;{}\n\d$/!,])[ \t]*e(?:\s|$|[;}])|[^\w\s][gpiImM\d]*e[gpiImMw\d]*(?:\s|$|[;}])")
@@ -79,7 +93,7 @@ _HARMLESS_KEYS = re.compile(
 """Settings of git that run nothing."""
 
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_RUN_OPTIONS = re.compile(r"exec|command|cmd|program|action|shell|helper|-filter|upload-pack|receive-pack")
+_RUN_OPTIONS = re.compile(r"exec|command|cmd|program|action|shell|helper|-filter|upload-pack|receive-pack|askpass")
 """Parts of the names of options that name a command."""
 
 
@@ -129,6 +143,8 @@ def _add_by_program(program: str, rest: list[str], found: ShellLine) -> None:
         _READERS[program](rest, found)
     elif program in _READ_COMMANDS:
         found.computed = True
+    elif program in _EDITORS:
+        found.computed = found.computed or program in ("ex", "ed") or any(_EDITS.match(word) for word in rest)
     if program in _WRAPPERS:
         found.commands += _behind_wrapper(program, rest)
         for option, line in itertools.pairwise(rest):
@@ -175,6 +191,9 @@ def _add_shell(rest: list[str], found: ShellLine) -> None:
     for place, word in enumerate(rest):
         if not is_literal(word):
             found.computed = True
+        elif word.startswith(("--rcfile", "--init-file")):
+            found.computed = True
+            return
         elif (word[:1] in ("-", "+") and word[1:].isalpha() and "c" in word.lower()) or word.startswith(_LINE_OPTIONS):
             for line in rest[place + 1 :]:
                 _add_line(line, found)
@@ -223,7 +242,19 @@ def _add_git(rest: list[str], found: ShellLine) -> None:
                 _add_git_setting(key, after[0], found)
             return
         elif not word.startswith("-") and (not place or rest[place - 1] not in ("-C", "-c")):
+            _add_git_subcommand(word, rest[place + 1 :], found)
             return
+
+
+def _add_git_subcommand(name: str, rest: list[str], found: ShellLine) -> None:
+    """Add what a subcommand runs, or does under another name."""
+    if name in ("send-pack", "http-push") or (name == "subtree" and "push" in rest):
+        found.commands.append(["git", "push", *rest])
+    if name == "grep":
+        for word in rest:
+            option, _, value = word.partition("=")
+            if option.startswith(("-O", "--open")):
+                _add_line(value or word[2:], found)
 
 
 def _add_git_setting(key: str, value: str, found: ShellLine) -> None:
@@ -281,6 +312,10 @@ def _add_run_options(program: str, rest: list[str], found: ShellLine) -> None:
     """Add what an option such as ``-exec`` or ``--to-command=`` names."""
     for place, word in enumerate(rest):
         option, equals, value = word.partition("=")
+        if place and rest[place - 1] == "-o" and (proxy := _PROXIES.match(word)):
+            _add_line(proxy[1], found)
+        if word == "-wrapper" and place + 1 < len(rest):
+            _add_line(rest[place + 1].replace(",", " "), found)
         is_long = option.startswith("--") and _RUN_OPTIONS.search(option)
         if not (is_long or option in _FIND_RUNS or (option == "-x" and program == "git")):
             continue

@@ -34,7 +34,7 @@ WRAPPERS = [
     "f() {{ {}; }}; f", "find . -exec {} ;", "find . -execdir {} +", "> out {}", "2>&1 {}",
     "cat <<E\nx\nE\n{}", "coproc {}", "watch -n 1 {}", "strace -f {}", "flock lock {}",
     "git bisect run {}", "git submodule foreach {}", "ssh host {}", "echo $(( 1 + 2 )); {}",
-    "echo a#b; {}", "# it's\n{}",
+    "echo a#b; {}", "# it's\n{}", "gcc -wrapper {} x.c",
 ]  # fmt: skip
 
 QUOTING_WRAPPERS = [
@@ -43,7 +43,9 @@ QUOTING_WRAPPERS = [
     "git -c core.pager={} log", "git rebase -x {} main", "bash <<< {}", "echo {} | sh",
     "printf %s {} | bash -s", "tar cf a.tar --checkpoint=1 --checkpoint-action=exec={} x", "alias x={}",
     "GIT_PAGER={} git log", "find . -exec sh -c {} ;", "xargs -I% sh -c {}", "python3 -c {}",
-    "PROMPT_COMMAND={} bash -i x", "python3 <<< {}",
+    "PROMPT_COMMAND={} bash -i x", "python3 <<< {}", "vim -c '!'{} x", "vi +'!'{}", "less '+!'{} x", "ex x <<< {}",
+    "gdb -batch -ex 'shell '{}", "ssh -o ProxyCommand={} host", "socat - EXEC:{}",
+    "debugfs -R '!'{}", "bash --rcfile f -i {}", "git grep -O{} x", "wget --use-askpass={} x",
 ]  # fmt: skip
 
 
