@@ -213,7 +213,7 @@ async def test_invalid_settings_are_rejected(server: dict[str, Any], told: str) 
     with pytest.raises(ConfigError, match=told):
         async with opened(a=server):
             raise AssertionError("it is not opened")
-    with pytest.raises(ConfigError, match="pattern"):
+    with pytest.raises(ConfigError, match="Input should have 1 to 30 lower-case letters"):
         async with opened(None, **{"a__b": STDIO}):
             raise AssertionError("it is not opened")
 

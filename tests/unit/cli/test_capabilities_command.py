@@ -62,7 +62,7 @@ def test_agent_lists_its_own_tools_and_shows_one() -> None:
         ('{"id": "mcp", "config": {"servers": {"x": {"command": "sh"}}}}', "may not set servers"),
         ('{"id": "web_fetch", "config": {"body_seconds": -1}}', "body_seconds"),
         ('{"id": ', "takes an id, or JSON"),
-        ("Not An Id", "pattern"),
+        ("Not An Id", "should have 1 to 50 lower-case letters"),
     ],
 )
 def test_forbidden_capability_is_rejected_on_submit(tmp_path: Path, given: str, told: str) -> None:
