@@ -125,7 +125,7 @@ async def test_message_to_a_running_task_is_told_before_its_next_call_and_once(s
     ending = await run_turn(held, core)
     await swarm.board.settle(held, ending.outcome, ending.writes)
     assert [text.count("Message 1 of the operator: look at b too") for text in told] == [1, 0, 0]
-    with pytest.raises(InvalidInput, match="1 to 8,000 characters"):
+    with pytest.raises(InvalidInput, match="give a text that is not empty"):
         await swarm.client.say(task.task_id, " ")
 
 

@@ -47,6 +47,7 @@ STATUS: dict[type[errors.FireswarmError], int] = {
     errors.SkillRefused: 409,
     errors.ToolFailed: 500,
     errors.SandboxRefused: 501,
+    errors.PlaceRefused: 409,
     errors.GitFailed: 500,
     errors.GateFailed: 409,
     errors.NoProgress: 500,

@@ -36,7 +36,7 @@ def _reason(snapshot: Snapshot, roles: Collection[str]) -> str:
     """Return what the message lacks and what to do, or an empty string."""
     data: Any = snapshot.data or {}
     status, to, kind = data.get("status"), data.get("to_agent_id"), data.get("kind")
-    if status not in set(MailStatus):
+    if status not in list(MailStatus):  # a hand-written value may be of any type
         return f"its status is {status!r}, which no agent looks for: set status to new"
     if status != MailStatus.NEW:
         return ""
@@ -44,7 +44,7 @@ def _reason(snapshot: Snapshot, roles: Collection[str]) -> str:
         return f"its to_agent_id is {to!r}: set it to a role, one of {', '.join(sorted(roles))}"
     if kind is None and not ("schema_version" in data and data.get("message_id") == snapshot.id):
         return f"it has no kind: set {KINDS}"  # what agents write without a kind is for information, and complete
-    if kind is not None and kind not in set(MailKind):
+    if kind is not None and kind not in list(MailKind):
         return f"its kind is {kind!r}: set {KINDS}"
     if kind == MailKind.ANSWERS and to not in roles:
         return f"it has answers for the agent {to}: set to_agent_id to the role, {_role_of(to, roles)}"
