@@ -82,7 +82,7 @@ async def test_replay_fails_for_code_that_does_something_else(swarm: SwarmRig, t
 async def test_operations_that_send_nothing_are_listed(swarm: SwarmRig, tmp_path: Path) -> None:
     package = tmp_path / "n8n-nodes-shelf"
     shutil.copytree(PACKAGE, package)
-    node = package / "dist" / "nodes" / "Shelf" / "Shelf.node.js"
+    node = package / "built" / "nodes" / "Shelf" / "Shelf.node.js"
     node.write_text(
         node.read_text().replace("{ show: { resource: ['book'] } }", "{ show: { resource: ['book', 'copy'] } }")
     )
@@ -99,7 +99,7 @@ async def test_operations_that_send_nothing_are_listed(swarm: SwarmRig, tmp_path
 async def test_operation_of_another_version_is_listed(swarm: SwarmRig, tmp_path: Path) -> None:
     package = tmp_path / "n8n-nodes-shelf"
     shutil.copytree(PACKAGE, package)
-    node = package / "dist" / "nodes" / "Shelf" / "Shelf.node.js"
+    node = package / "built" / "nodes" / "Shelf" / "Shelf.node.js"
     old = "{ name: 'Lend', value: 'lend', displayOptions: { show: { '@version': [0] } },"
     node.write_text(node.read_text().replace("{ name: 'Lend', value: 'lend',", old))
     root = await submit(swarm, package)
