@@ -120,3 +120,23 @@ def test_loss_is_counted_apart_from_the_recorder() -> None:
     assert lost_operations(recorded_node({**content, "operations": read})) == ["book.get"]
     hidden = [{"resource": "book", "operation": "get"}]
     assert lost_operations(recorded_node({**content, "operations": read, "hidden": hidden})) == []
+
+
+@pytest.mark.parametrize("name", ["{outside}", "../../outside.txt", "built/link.js"])
+async def test_node_that_forges_its_recording_brings_no_file_of_others_into_the_bundle(
+    swarm: SwarmRig, tmp_path: Path, name: str
+) -> None:
+    """The node's code runs beside the recorder, and may write what it likes as the recording."""
+    package, outside = tmp_path / "p" / "n8n-nodes-shelf", tmp_path / "outside.txt"
+    shutil.copytree(PACKAGE, package)
+    outside.write_text("sesame-4711")
+    (package / "built" / "link.js").symlink_to(outside)
+    node = package / "built" / "nodes" / "Shelf" / "Shelf.node.js"
+    forged = {"nodes": [{"file": "x", "class": "X", "description": {}, "loaded": [name.format(outside=outside)]}]}
+    write = f"process.binding('fs').writeFileUtf8(process.argv[4], {json.dumps(json.dumps(forged))}, 577, 0o644);"
+    node.write_text(f"{write}\nprocess.reallyExit(0);\n{node.read_text()}")
+    root = await submit(swarm, package)
+    await work(swarm, advised(swarm, None))
+    tasks = await family(swarm, root)
+    assert "is no file of the package" in f"{tasks['source-ingest'].summary} {tasks['source-ingest'].error}"
+    assert tasks["source-ingest"].result is None

@@ -44,20 +44,40 @@ def record(carried: pipelines.Carried, file: Path, request: SkillRequest) -> str
     code, told = pipelines.run_confined([*command, str(output)], view, environment, seconds, confinement=confinement)
     if not output.is_file():
         raise errors.InvalidInput(f"{file.name} could not be run (exit code {code}): {truncate(told.strip()[-500:])}")
-    recorded = json.loads(read_regular_file(output, MAX_BYTES))
-    output.unlink()
-    if not recorded.get("nodes"):
-        why = recorded.get("error") or "it exports no class with a description"
-        raise errors.InvalidInput(f"{file.name} is no node that can be run: {truncate(why)}")
-    node = recorded["nodes"][0]
+    node = _read_node(output, file.name)
     for name in node["loaded"][:MAX_SOURCES]:
-        text = read_regular_file(root / name, MAX_SOURCE_BYTES).decode("utf-8", "replace").replace("\r\n", "\n")
-        carried.write(f"{pipelines.SOURCES}{name}", text)
+        carried.write(f"{pipelines.SOURCES}{name}", _read_source(root, name))
     _write(carried, node)
     operations = node["operations"]
     sending = sum(any(case["requests"] for case in operation["cases"]) for operation in operations)
     missing = f"; not installed: {', '.join(node['missing'])}" if node["missing"] else ""
     return f"recorded {sending:,} of {count_noun(len(operations), 'operation')}{missing}"
+
+
+def _read_node(output: Path, name: str) -> dict[str, Any]:
+    """Return the first node of a recording. The node's code could have written it. Raises InvalidInput."""
+    try:
+        recorded = json.loads(read_regular_file(output, MAX_BYTES))
+        if not recorded.get("nodes"):
+            why = recorded.get("error") or "it exports no class with a description"
+            raise errors.InvalidInput(f"{name} is no node that can be run: {truncate(str(why))}")
+        pipelines.recorded_node(recorded["nodes"][0])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise errors.InvalidInput(f"the recording of {name} cannot be read: {truncate(str(error))}") from error
+    output.unlink()
+    return recorded["nodes"][0]
+
+
+def _read_source(root: Path, name: str) -> str:
+    """Return the text of a file of the package. Raises InvalidInput for a name that leads out of it."""
+    place = (root / name).resolve()
+    if not place.is_relative_to(root.resolve()):
+        raise errors.InvalidInput(f"the recording names {name}, which is no file of the package")
+    try:
+        content = read_regular_file(place, MAX_SOURCE_BYTES)
+    except OSError as error:
+        raise errors.InvalidInput(f"{name} cannot be copied into the bundle: {error.strerror}") from error
+    return content.decode("utf-8", "replace").replace("\r\n", "\n")
 
 
 def _write(carried: pipelines.Carried, node: dict[str, Any]) -> None:
