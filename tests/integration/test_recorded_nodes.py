@@ -140,3 +140,44 @@ async def test_node_that_forges_its_recording_brings_no_file_of_others_into_the_
     tasks = await family(swarm, root)
     assert "is no file of the package" in f"{tasks['source-ingest'].summary} {tasks['source-ingest'].error}"
     assert tasks["source-ingest"].result is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("`/books/${id}`", "`/books/${require('slug')(id)}`", "needs the package slug, which is not installed"),
+        ("{ title: this", "{ code: require('slug').make('x'), title: this", "needs the package slug"),
+        ("`/books/${id}`", "`/books/${id.number}`", "has a value that was not there"),
+    ],
+)
+async def test_what_a_missing_package_would_have_made_gets_no_template(
+    swarm: SwarmRig, tmp_path: Path, before: str, after: str, why: str
+) -> None:
+    package = tmp_path / "n8n-nodes-shelf"
+    shutil.copytree(PACKAGE, package)
+    node = package / "built" / "nodes" / "Shelf" / "Shelf.node.js"
+    text = node.read_text()
+    assert before in text
+    node.write_text(text.replace(before, after))
+    root = await submit(swarm, package)
+    await work(swarm, advised(swarm, None))
+    left = await files(swarm, (await family(swarm, root))["schema-infer"])
+    schema = json.loads(left["inferred_schema.json"])
+    assert why in str([operation["unexplained"] for operation in schema["operations"]])
+    assert "stand-in" not in str([operation["path"] for operation in schema["operations"]])
+    assert "undefined" not in str([operation["path"] for operation in schema["operations"]])
+
+
+async def test_package_with_several_nodes_asks_which(swarm: SwarmRig, tmp_path: Path) -> None:
+    package = tmp_path / "n8n-nodes-shelf"
+    shutil.copytree(PACKAGE, package)
+    listed = json.loads((package / "package.json").read_text())
+    listed["n8n"]["nodes"].append("built/nodes/Other/Other.node.js")
+    (package / "package.json").write_text(json.dumps(listed))
+    root = await submit(swarm, package)
+    await work(swarm, advised(swarm, None))
+    asked = (await family(swarm, root))["node-normalize"]
+    assert [question.name for question in asked.questions] == ["node"]
+    await swarm.board.answer(asked.task_id, {"node": "built/nodes/Shelf/Shelf.node.js"})
+    await work(swarm, advised(swarm, None))
+    assert (await family(swarm, root))["root"].status is TaskStatus.DONE

@@ -27,7 +27,7 @@ from . import markdown, openapi, recorded
 from .reading import Reading, Source
 
 MAX_NOTES = 10
-"""Most operations whose loss is told beside the file, which names all."""
+"""So many operations that were not read are named in the result; the file names all."""
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 

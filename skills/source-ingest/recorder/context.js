@@ -2,6 +2,7 @@
 /** The `this` of a node's code: it gives parameters, and records each request instead of sending it. */
 
 const { fresh, learner, answer, isLearner, asList } = require('./answers.js');
+const { STAND_IN } = require('./modules.js');
 const { evaluated } = require('./credentials.js');
 
 const MAX_REQUESTS = 12;
@@ -47,6 +48,7 @@ function plain(value) {
 	try {
 		return JSON.parse(JSON.stringify(value, (_, each) => {
 			if (isLearner(each)) return 'answer';
+			if (typeof each === 'function') return String(each).startsWith(STAND_IN) ? String(each) : undefined;
 			return typeof each === 'bigint' ? String(each) : Buffer.isBuffer(each) ? each.toString('latin1') : each;
 		}) ?? 'null');
 	} catch { return String(value); }

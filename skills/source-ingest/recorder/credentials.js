@@ -47,7 +47,7 @@ class Credentials {
 		return new Proxy(data, { get: (target, key) => (key in target || typeof key === 'symbol' || key === 'then' || key === 'toJSON' ? target[key] : this.note(key, value(key))) });
 	}
 
-	/** Keep which field a made-up value stands for. An address of the provider is no made-up value. */
+	/** Remember the field of a made-up value. The provider's own address is not made up. */
 	note(name, made) {
 		if (/c_|c-|credential\.example/.test(made)) this.made[made] = String(name);
 		return made;

@@ -7,6 +7,9 @@ const path = require('path');
 const REFUSED = /^(node:)?(net|tls|http|https|http2|dns|dgram|child_process|cluster|worker_threads|inspector|fs|fs\/promises|vm|repl)$/;
 /** Modules that reach something else than the code; a node that needs one is listed as unsupported. */
 
+const STAND_IN = 'stand-in:';
+/** Beginning of the text of a stand-in. What has it was not made by the node's own code. */
+
 const WORKFLOW = 'n8n-workflow';
 
 /** Return an object that can be read, called and constructed without end. */
@@ -15,7 +18,7 @@ function standIn(used, name) {
 	return new Proxy(target, {
 		get: (_, key) => {
 			if (key === '__esModule') return true;
-			if (key === Symbol.toPrimitive) return () => name;
+			if (key === Symbol.toPrimitive) return () => `${STAND_IN}${name}`;
 			if (key === 'then') return undefined;
 			if (key === 'prototype') return target.prototype;
 			if (typeof key === 'symbol') return undefined;
@@ -87,4 +90,4 @@ function hook(root) {
 	return state;
 }
 
-module.exports = { hook, standIn };
+module.exports = { hook, STAND_IN };

@@ -95,6 +95,17 @@ async function once(subject, parameters, isCalm, shapes) {
 	return { run, items: itemsOf(end.value), error: end.error };
 }
 
+/** Return false for an address that the code made of something that was not there. */
+const hasAddress = (request) => !/stand-in:|\bundefined\b|\bNaN\b|\[object /.test(request.url);
+
+/** Return why a case shows something else than the node's own code would send, or "". */
+function unusable(requests, items) {
+	const standIn = /stand-in:([^"./]+)/.exec(JSON.stringify([requests, items]) || '');
+	if (standIn) return `it needs the package ${standIn[1]}, which is not installed`;
+	const broken = requests.find((request) => !hasAddress(request));
+	return broken ? `its address ${broken.url} has a value that was not there` : '';
+}
+
 /** Return one case: what the operation sends for *chosen* parameters, and what comes out for the answers. */
 async function caseOf(subject, chosen, mode, title) {
 	const { parameters, made } = assign(subject.description.properties, subject.version, chosen, mode);
@@ -106,8 +117,10 @@ async function caseOf(subject, chosen, mode, title) {
 		if (!best.error || !learned.run.requests.length) break;
 	}
 	const { run } = best;
+	const fault = unusable(run.requests, best.items);
+	if (fault) best = { ...best, error: fault };
 	return {
-		case: title, parameters: plain(parameters), values: made, requests: run.requests, answers: plain(run.answers),
+		case: title, parameters: plain(parameters), values: made, requests: run.requests.filter(hasAddress), answers: plain(run.answers),
 		items: best.error ? undefined : best.items, error: best.error, credentials: [...run.asked], unsupported: [...run.unsupported],
 	};
 }
@@ -138,7 +151,7 @@ async function operation(subject, described) {
 	return { ...described, cases };
 }
 
-/** Return what can be told of a property: plain data, without functions. */
+/** Return a description as plain data, without functions. */
 const told = (description) => plain({ ...description, icon: undefined, codex: undefined });
 
 async function nodesOf(file, root, state) {
