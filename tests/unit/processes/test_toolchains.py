@@ -45,6 +45,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (folder / ".git-credentials").write_text("sesame-4711")
     monkeypatch.setenv("HOME", str(folder))
+    for name in ("GIT_CONFIG_GLOBAL", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
     git_identity.cache_clear()
     return folder
 
