@@ -249,7 +249,7 @@ def _add_git(rest: list[str], found: ShellLine) -> None:
 def _add_git_subcommand(name: str, rest: list[str], found: ShellLine) -> None:
     """Add what a subcommand runs, or does under another name."""
     if name in ("send-pack", "http-push") or (name == "subtree" and "push" in rest):
-        found.commands.append("git push".split() + rest)
+        found.commands.append(["git", "push", *rest])
     if name == "grep":
         for word in rest:
             option, _, value = word.partition("=")
