@@ -53,7 +53,7 @@ LAUNCHER_SECONDS = 2.0
 LAST_READS = 64
 """Maximum number of reads after the end, if such a process keeps writing; a pipe holds less."""
 
-NOT_STARTED = ("bwrap: ", "landlock: ", "prlimit: failed to ", "setpriv: failed to ")
+NOT_STARTED = ("bwrap: ", "landlock: ", "sandbox-exec: ", "prlimit: failed to ", "setpriv: failed to ")
 """Prefixes of the only line of output of a launcher that could not start the command."""
 
 Check = Callable[[], Excess | None]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from fireswarm.processes.confinement.landlock.names import CALLERS_PATH
+from fireswarm.processes.confinement.paths.names import CALLERS_PATH
 from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.output import CANNOT_START, KILLED, OutputTail

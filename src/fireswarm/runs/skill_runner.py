@@ -19,7 +19,7 @@ from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold
-from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
+from fireswarm.processes.confinement.paths.names import OWN_FOLDER
 from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.execute import CodeRules, run_skill

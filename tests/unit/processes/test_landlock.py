@@ -15,7 +15,7 @@ import pytest
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.bubblewrap import reason_against
 from fireswarm.processes.confinement.landlock.launch import landlock_version
-from fireswarm.processes.confinement.landlock.names import GIT_PROTECTED, PROTECTED, is_protected
+from fireswarm.processes.confinement.paths.names import GIT_PROTECTED, PROTECTED, is_protected
 from fireswarm.processes.confinement.programs import find_program
 from fireswarm.processes.confinement.protected import LateNames, changeable, everything_but
 from fireswarm.processes.confinement.view import View

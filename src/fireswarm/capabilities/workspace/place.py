@@ -14,7 +14,7 @@ from pathlib import Path
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.confinement.landlock.names import OWN_FOLDER, is_protected
+from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
 from fireswarm.processes.confinement.protected import linked_places
 from fireswarm.redaction import shows, spell
 from fireswarm.settings.run_folders import state_home, swarm_folders

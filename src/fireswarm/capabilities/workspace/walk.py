@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fireswarm.processes.confinement.landlock.names import OWN_FOLDER
+from fireswarm.processes.confinement.paths.names import OWN_FOLDER
 from fireswarm.settings.run_folders import IGNORE_FILE, IGNORED, RUN_ID, RUN_ID_GLOB, state_home, swarm_folders
 from fireswarm.skills.file_walk import walk_folders
 

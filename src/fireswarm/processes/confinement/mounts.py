@@ -86,7 +86,9 @@ def _system_paths() -> tuple[str, ...]:
 
 @cache
 def shared_python() -> tuple[Path, ...]:
-    """Return the interpreter's shared library as loaded in this process, if it has one."""
+    """Return the interpreter's shared library as loaded in this process, if it has one; on Linux only."""
+    if sys.platform != "linux":  # macOS names it in the interpreter
+        return ()
     mapped = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines() if ".so" in line}
     return tuple(Path(path) for path in sorted(mapped) if Path(path).name.startswith("libpython"))
 

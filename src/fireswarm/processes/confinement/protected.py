@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fireswarm.contracts.regular_file import open_place
 from fireswarm.errors import PlaceRefused, SandboxRefused
-from fireswarm.processes.confinement.landlock.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
+from fireswarm.processes.confinement.paths.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
 MAX_SEARCHED = 100_000

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fireswarm.processes.confinement.bubblewrap import Isolation, Launch, folders, isolate
-from fireswarm.processes.confinement.ladder import choose_rung
-from fireswarm.processes.confinement.landlock.launch import LandlockRules, confine_with_landlock
+from fireswarm.processes.confinement.ladder import BY_PATHS, choose_rung
 from fireswarm.processes.confinement.mounts import (
     PRIVATE_FOLDERS,
     hidden_kernel_files,
@@ -24,6 +23,7 @@ from fireswarm.processes.confinement.mounts import (
     system_mounts,
     system_places,
 )
+from fireswarm.processes.confinement.paths.rules import PathRules
 from fireswarm.processes.confinement.protected import (
     changeable,
     everything_but,
@@ -71,8 +71,8 @@ class SkillView:
         passed = {**named, "HOME": home, "TMPDIR": home}
         if libraries := shared_python():
             passed["LD_LIBRARY_PATH"] = os.pathsep.join(str(path.parent) for path in libraries)
-        if choose_rung(self.confinement) == "landlock":
-            return confine_with_landlock(self._rules(passed.get("PATH", "")), passed)
+        if confine_by_paths := BY_PATHS.get(choose_rung(self.confinement)):
+            return confine_by_paths(self.path_rules(passed.get("PATH", "")), passed)
         isolation = Isolation(
             rights=_rights(),
             mounts=self._mounts(passed.get("PATH", "")),
@@ -106,15 +106,15 @@ class SkillView:
         outer = (place for place in dict.fromkeys(found) if not any(above in found for above in place.parents))
         return [place for place in outer if place not in seen]
 
-    def _rules(self, path: str) -> LandlockRules:
-        """Return the rules of Landlock for the view."""
+    def path_rules(self, path: str) -> PathRules:
+        """Return the paths of the view."""
         workspaces, hidden = self._folders(), self._hidden()
         unseen = (*PRIVATE_FOLDERS, *hidden)
         writable = [self.home.resolve(), self.workdir.resolve()]
         for workspace in workspaces if self.writes else ():
             writable += changeable(workspace, hidden)
         readable = [*system_places(*self._places(path)), *map(str, workspaces)]
-        return LandlockRules(
+        return PathRules(
             folder=Path.cwd(),
             readable=[part for place in readable for part in everything_but(Path(place), unseen)],
             writable=writable,

@@ -29,9 +29,7 @@ from fireswarm.processes.confinement.bubblewrap import (
     user_rights,
 )
 from fireswarm.processes.confinement.container import container_environment, start_without_rights
-from fireswarm.processes.confinement.ladder import choose_rung
-from fireswarm.processes.confinement.landlock.launch import LandlockRules, confine_with_landlock
-from fireswarm.processes.confinement.landlock.names import CALLERS_PATH
+from fireswarm.processes.confinement.ladder import BY_PATHS, choose_rung
 from fireswarm.processes.confinement.mounts import (
     PRIVATE_FOLDERS,
     hidden_kernel_files,
@@ -41,6 +39,8 @@ from fireswarm.processes.confinement.mounts import (
     toolchain_variables,
     toolchains,
 )
+from fireswarm.processes.confinement.paths.names import CALLERS_PATH
+from fireswarm.processes.confinement.paths.rules import PathRules
 from fireswarm.processes.confinement.protected import (
     LateNames,
     changeable,
@@ -153,9 +153,9 @@ class View:
             yield Launch(start_without_rights(), container_environment(named_environment(environment)))
             return
         owner, passed = self._check_owner(), environment_for(self, environment)
-        if choose_rung(self.confinement, owner) == "landlock":
-            rules = _rules(self, owner, environment.get("PATH", ""))
-            confined = confine_with_landlock(rules, passed)
+        rung = choose_rung(self.confinement, owner)
+        if confine_by_paths := BY_PATHS.get(rung):
+            confined = confine_by_paths(path_rules_of(self, owner, environment.get("PATH", "")), passed)
         else:
             isolation = Isolation(
                 rights=user_rights(owner),
@@ -168,7 +168,8 @@ class View:
                 strict=self.strict,
             )
             confined = isolate(isolation, passed)
-        late = LateNames([self.workspace.resolve()] if self.writable and self.protects and not self.strict else [])
+        changes = self.writable and self.protects and not self.strict
+        late = LateNames([self.workspace.resolve()] if changes and rung != "seatbelt" else [])
         with confined as launch:
             try:
                 yield launch
@@ -317,8 +318,8 @@ def _allowed_folders(view: View) -> list[Path]:
         raise SandboxRefused(f"runtime.readable: {error}") from error
 
 
-def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRules:
-    """Return the rules of Landlock for the view. What is readable includes what is writable."""
+def path_rules_of(view: View, owner: tuple[int, int] | None, path: str) -> PathRules:
+    """Return the paths of the view. What is readable includes what is writable."""
     workspace = view.workspace.resolve()
     more = () if view.strict else (*_ACCOUNTS, *_readable(view, workspace, path))
     writable, hidden = [], [] if view.strict else _hidden(view, workspace)
@@ -331,7 +332,7 @@ def _rules(view: View, owner: tuple[int, int] | None, path: str) -> LandlockRule
         if view.writable:
             writable += changeable(workspace, hidden)
     keeps = any(place.is_relative_to(workspace) for place in hidden)
-    return LandlockRules(
+    return PathRules(
         folder=workspace,
         readable=[*readable, *([view.inputs] if view.inputs else [])],
         writable=[*writable, *([view.outputs] if view.outputs else [])],

@@ -19,7 +19,7 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import PlaceRefused, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
 from fireswarm.processes.confinement.ladder import CONFINING
-from fireswarm.processes.confinement.landlock.names import is_protected
+from fireswarm.processes.confinement.paths.names import is_protected
 from fireswarm.processes.confinement.view import is_workspace
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill

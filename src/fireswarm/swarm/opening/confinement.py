@@ -34,8 +34,9 @@ def describe(confinement: str) -> str:
     """Return how this machine confines code, for people; "" if it does not. Call it where `refusal` is ""."""
     if confinement not in CONFINING:
         return f"runtime.confinement is {confinement}" if confinement == "container" else ""
-    if choose_rung(confinement) == "bubblewrap":
-        return "code is confined with bubblewrap"
+    rung = choose_rung(confinement)
+    if rung != "landlock":
+        return f"code is confined with {rung.replace('seatbelt', 'Seatbelt')}"
     return ", ".join(["code is confined with Landlock", *(f"without a limit on {each}" for each in missing_limits())])
 
 

@@ -26,7 +26,7 @@ from fireswarm.processes.confinement.landlock.memory import (
     link_to,
     place_of,
 )
-from fireswarm.processes.confinement.landlock.names import is_protected
+from fireswarm.processes.confinement.paths.names import is_protected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # every import makes the start of every command slower

@@ -1,4 +1,4 @@
-"""The start of a command confined by Landlock and seccomp: the rules for the kernel, and private folders.
+"""The start of a command confined by Landlock and seccomp: the rules for the kernel.
 
 A kernel before 5.13 has no Landlock. Later versions added rights, which are used where the kernel has them: moves
 between folders (5.19), changes of size by path (6.2), connections over TCP (6.7), device controls (6.10), signals and
@@ -12,10 +12,9 @@ import marshal
 import os
 import signal
 import sys
-import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from platform import machine
@@ -23,7 +22,7 @@ from platform import machine
 from fireswarm.errors import PlaceRefused, SandboxRefused
 from fireswarm.processes.confinement.bubblewrap import Launch, memory_file
 from fireswarm.processes.confinement.landlock import calls, start
-from fireswarm.processes.confinement.landlock.names import CALLERS_PATH
+from fireswarm.processes.confinement.paths.rules import PathRules, private_folders
 from fireswarm.processes.confinement.seccomp import CallRules, call_filter
 
 _VERSION_ONLY = 1
@@ -57,35 +56,6 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 _KERNEL = ("/proc", "/sys/devices/system/cpu")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LandlockRules:
-    """What a command may open. It starts in ``folder``.
-
-    ``readable`` and ``writable`` are folders and files with all that is below them; ``listed`` are folders whose names
-    it may list. If it ``changes`` its ``workspace``, it may also make and change other names there than those of
-    `names`, ``kept`` and ``hidden``; with ``watches_reading``, it reads them too, even if they are not ``readable``.
-    ``owner`` are the user and the group that it becomes; ``capabilities`` the bits of the privileges of root that it
-    keeps. ``files`` are contents by paths, and ``places`` are folders by paths, that stand in its words and in its
-    environment for the places where they are.
-    """
-
-    folder: Path
-    readable: Sequence[Path | str] = ()
-    writable: Sequence[Path | str] = ()
-    listed: Sequence[Path | str] = ()
-    workspace: Path | None = None
-    changes: bool = False
-    watches_reading: bool = False
-    hidden: Sequence[Path] = ()
-    kept: Sequence[Path] = ()
-    network: bool = False
-    strict: bool = False
-    owner: tuple[int, int] | None = None
-    capabilities: int = 0
-    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
-    places: Mapping[str, Path] = field(default_factory=dict[str, Path])
-
-
 @cache
 def landlock_version() -> int:
     """Return the version of Landlock that the kernel has; 0 without it."""
@@ -101,56 +71,24 @@ def missing_limits() -> list[str]:
 
 
 @contextmanager
-def confine_with_landlock(rules: LandlockRules, environment: Mapping[str, str]) -> Generator[Launch]:
+def confine_with_landlock(rules: PathRules, environment: Mapping[str, str]) -> Generator[Launch]:
     """Yield the start of a command with *rules*, which lasts until the end of the block.
 
-    Its home and its folder for temporary files are new, and removed at the end. Raises SandboxRefused without Landlock.
+    For its private folders see `private_folders`. Raises SandboxRefused without Landlock.
     """
     version = landlock_version()
     if not version:
         raise SandboxRefused("this kernel has no Landlock")
-    with ExitStack() as stack:
-        temporary = tempfile.TemporaryDirectory(prefix="fireswarm-command-", ignore_cleanup_errors=True)
-        private = Path(stack.enter_context(temporary)).resolve()
-        places = {**{path: str(place) for path, place in rules.places.items()}, **_private_files(private, rules)}
-        own = {"TMPDIR": str(private / "tmp"), **({} if rules.strict else {"HOME": str(private / "home")})}
+    with private_folders(rules) as private, ExitStack() as stack:
         report = stack.enter_context(memory_file(b""))
-        told = _description(rules, private, version, report)
+        told = _description(rules, private.folder, version, report)
         described = stack.enter_context(memory_file(marshal.dumps(told)))
         prefix = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(described)]
-        launch = Launch(prefix, {}, (described, report), report, start.STARTED, places, signal.SIGHUP)
-        variables = {name: launch.word(value) for name, value in environment.items()} | own
-        for name in {"PATH", CALLERS_PATH} & variables.keys():
-            variables[name] = _visible_part(variables[name], rules)
-        yield replace(launch, environment=variables)
+        launch = Launch(prefix, {}, (described, report), report, start.STARTED, private.places, signal.SIGHUP)
+        yield replace(launch, environment=private.environment(launch, environment))
 
 
-def _visible_part(path: str, rules: LandlockRules) -> str:
-    """Return the folders of a PATH that the command may read: a shell stops at the first program it may not start."""
-    seen = [os.path.realpath(place) for place in (*rules.readable, *rules.writable)]
-    listed = [(folder, os.path.realpath(folder)) for folder in path.split(os.pathsep) if folder.startswith("/")]
-    kept = [folder for folder, real in listed if any(f"{real}/".startswith(f"{place}/") for place in seen)]
-    return os.pathsep.join(kept)
-
-
-def _private_files(private: Path, rules: LandlockRules) -> dict[str, str]:
-    """Make the folders of the command, and its files; returns where they are."""
-    made = [private / name for name in ("home", "tmp", "files")]
-    for folder in made:
-        folder.mkdir(0o700)
-    found: dict[str, str] = {}
-    for number, (path, content) in enumerate(rules.files.items()):
-        place = made[-1] / f"{number}-{Path(path).name}"
-        place.write_bytes(content)
-        made.append(place)
-        found[path] = str(place)
-    if rules.owner is not None:
-        for place in (private, *made):
-            os.chown(place, *rules.owner)
-    return found
-
-
-def _description(rules: LandlockRules, private: Path, version: int, report: int) -> dict[str, object]:
+def _description(rules: PathRules, private: Path, version: int, report: int) -> dict[str, object]:
     """Return what `start` needs to know."""
     held = [str(place) for place in (*([rules.workspace] if rules.workspace else ()), *rules.writable)]
     for place in held:

@@ -9,7 +9,7 @@ from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.confinement.landlock.names import OWN_FOLDER, is_protected
+from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.swarm.turn.state import Turn
 
