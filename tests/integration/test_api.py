@@ -88,6 +88,14 @@ async def test_invalid_agent_is_rejected_and_not_stored(api: Api, wrong: dict[st
     assert (await api.get("/v1/agents"))["items"] == []
 
 
+@pytest.mark.parametrize("uri", ["file:///etc/passwd", "/etc/passwd", "local:///etc/passwd", "memory://x", "gs://", ""])
+async def test_attachments_name_no_files_of_the_machine(uri: str, api: Api) -> None:
+    sent = {"role": "scout", "objective": "read it", "attachments": [{"name": "a", "uri": uri}]}
+    assert await api.problem("POST", "/v1/tasks", sent) == (422, "invalid_request")
+    sent["attachments"] = [{"name": "a", "uri": "gs://bucket/a.csv"}, {"name": "b", "uri": "https://127.0.0.1/b"}]
+    assert (await api.call("POST", "/v1/tasks", sent)).status_code == 201
+
+
 async def test_a_task_for_an_agent_gets_its_role_capabilities_and_prompt(api: Api) -> None:
     given = {"name": "x", "role": "predictor", "system_prompt": "Be brief.", "capabilities": ["test_math"]}
     agent = await api.post("/v1/agents", given)

@@ -16,6 +16,7 @@ import fireswarm as fs
 from fireswarm.api.routes import artifacts as route
 from fireswarm.cli.watch import open_artifact
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
+from fireswarm.errors import NotFound
 from fireswarm.storage.blobs import FsspecBlobs
 from fireswarm.swarm.records.artifacts import safe_file_name
 from tests.integration.test_cli import swarm as command
@@ -129,7 +130,10 @@ async def test_copied_folder_has_its_own_files_while_the_original_is_there(tmp_p
     (tmp_path / "project" / "deep").mkdir(parents=True)
     (tmp_path / "project" / "deep" / "x.txt").write_text("a user's own")
     await copied.put("deep/x.txt", b"another")
-    assert await copied.get(f"file://{tmp_path}/project/deep/x.txt") == b"a user's own"
+    own = f"file://{tmp_path}/project/deep/x.txt"
+    assert await copied.get(own, anywhere=True) == b"a user's own"
+    with pytest.raises(NotFound, match="no other file is read"):
+        await copied.get(own)
 
 
 @pytest.mark.anyio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fireswarm.capabilities.workspace.outputs import collect_outputs
 from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.permissions import StricterPermissions
-from fireswarm.contracts.skills.skill import SkillRequest
+from fireswarm.contracts.skills.skill import Check, SkillRequest
 from fireswarm.errors import SandboxRefused
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.redaction import Redactor
@@ -89,6 +90,50 @@ async def test_no_tool_reads_lists_finds_or_quotes_a_denied_file(bench: Bench) -
     assert not any(KEY in told for told in expert.told)
     assert "src/b.py" in expert.told[0] and not any(name in expert.told[0] for name in DENIED)
     assert [(bench.cwd / name).read_text() for name in DENIED] == [f"{KEY}\n"] * len(DENIED)
+
+
+async def test_no_tool_reads_or_changes_what_a_denied_name_links_to(bench: Bench) -> None:
+    """Rules name `keys` and `token.txt`, which are links, and `old.txt`, which has a second name."""
+    (bench.cwd / ".vault").mkdir()
+    named = (".vault/key", "real.txt", "second.txt")
+    for name in named:
+        (bench.cwd / name).write_text(f"{KEY}\n")
+    (bench.cwd / "keys").symlink_to(".vault")
+    (bench.cwd / "token.txt").symlink_to("real.txt")
+    (bench.cwd / "old.txt").hardlink_to(bench.cwd / "second.txt")
+    grant = Grant(bench.cwd, deny=("Read(keys/**)", "Read(token.txt)", "Read(old.txt)"))
+    outputs = bench.root / "outputs"
+    outputs.mkdir()
+    asked = [
+        ("search_files", {"pattern": "hidden", "ignored": True}), ("list_files", {"path": ".vault"}),
+        *(("read_file", {"path": name}) for name in named),
+        *(("write_artifact", {"name": "a", "path": name}) for name in named),
+        *(("edit_file", {"path": name, "old_text": "hidden contents", "new_text": "x"}) for name in named),
+        *(("write_file", {"path": name, "content": "x"}) for name in named),
+    ]  # fmt: skip
+    expert = Expert(*(calls(each) for each in asked), "Done.")
+    await bench_run(bench, expert, grant, file_tools(grant, outputs, Redactor()))
+    assert len(expert.told) == len(asked)
+    assert "second.txt" not in expert.told[0] and "key" not in expert.told[1]
+    assert all("may not be read: the permissions deny it" in told for told in expert.told[2:]), expert.told
+    assert not any(KEY in told.replace("hidden contents", "") for told in expert.told[1:])
+    assert all((bench.cwd / name).read_text() == f"{KEY}\n" for name in named)
+
+
+@pytest.mark.parametrize("file", ["secrets/data.json", "data.json", "link.json"])
+async def test_a_check_of_a_denied_file_tells_nothing_of_it(file: str, bench: Bench) -> None:
+    """The schema fits no value, so that each value would stand in the fault."""
+    text = json.dumps({"owner": KEY})
+    for name in ("secrets/data.json", "kept.json"):
+        (bench.cwd / name).write_text(text)
+    (bench.cwd / "data.json").symlink_to("secrets/data.json")
+    (bench.cwd / "link.json").symlink_to("kept.json")
+    check = Check.model_validate({"file": file, "json_schema": {"additionalProperties": {"const": 1}}})
+    expert = Expert("Done.", "Done.")
+    grant = Grant(bench.cwd, deny=(*RULES, "Read(link.json)"))
+    ran = await run(bench, expert, grant=grant, checks=(check,))
+    shown = f"{ran} {expert.requests[-1].messages}"
+    assert "may not be read: the permissions deny it" in shown and KEY not in shown, shown
 
 
 async def test_the_tools_of_capabilities_show_nothing_of_a_denied_file(

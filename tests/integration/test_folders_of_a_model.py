@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import fireswarm as fs
 from fireswarm.agent.run import carry_out
 from fireswarm.agent.task import AgentTask
 from fireswarm.contracts.llm.chat import ChatRequest
@@ -252,6 +254,83 @@ async def test_a_planner_gives_a_task_no_protected_and_no_denied_folder(
     task = await one_turn(swarm, core)
     assert (task.status, task.children) == (TaskStatus.DONE, ()), task.error
     assert why in shown[-1], shown
+
+
+@pytest.mark.parametrize(
+    ("context", "why"),
+    [
+        ({"csv": "{outside}/b.md"}, "is outside of"), ({"source": "{outside}"}, "is outside of"),
+        ({"csv": "file://{outside}/b%2emd"}, "is outside of"), ({"csv": "../other/b.md"}, "is outside of"),
+        ({"source": "file://file://{outside}"}, "is outside of"), ({"csv": "link/b.md"}, "is outside of"),
+        ({"data": {"files": ["part/a.md", "{outside}/b.md"]}}, "is outside of"), ({"csv": "~/.ssh"}, "is outside of"),
+        ({"csv": "secrets/k.csv"}, "may not be read"), ({"csv": "{inside}/secrets/k.csv"}, "may not be read"),
+        ({"csv": "copy.csv"}, "may not be read"), ({"source": "roles"}, "only a person changes"),
+        ({"source": "{inside}/.fireswarm"}, "belongs to the store"),
+    ],
+)  # fmt: skip
+async def test_a_planner_names_a_task_no_file_outside_of_its_folder_under_any_key(
+    context: dict[str, Any], why: str, folder: Path, swarm: SwarmRig
+) -> None:
+    """Skills that come with fireswarm open what a context names with the rights of the worker."""
+    shown: list[str] = []
+    for place in (folder / "secrets", folder / "roles", folder / ".fireswarm", folder.parent / "home" / ".ssh"):
+        place.mkdir()
+    (folder / "secrets" / "k.csv").write_text("a,b\n")
+    (folder / "copy.csv").symlink_to("secrets/k.csv")
+    text = json.dumps(context).replace("{inside}", str(folder)).replace("{outside}", str(folder.parent / "other"))
+
+    def model(request: ChatRequest) -> dict[str, Any]:
+        shown.append(told(request))
+        child = {"key": "a", "assigned_to": "scout", "objective": "look", "context": json.loads(text)}
+        if answers_so_far(request) == 0:
+            return decide(act("finish", answer="planned", result={"tasks": [child]}))
+        return decide(act("finish", answer="did it myself"))
+
+    core = thinking(swarm, model, folder, permissions={"deny": ["Read(secrets/**)"]})
+    await submit(swarm, folder, context={"path": str(folder)})
+    task = await one_turn(swarm, core)
+    assert (task.status, task.children) == (TaskStatus.DONE, ()), task.error
+    assert why in shown[-1], shown
+
+
+async def test_a_planner_names_files_of_its_folder_and_what_it_was_given(folder: Path, swarm: SwarmRig) -> None:
+    given = {"source": str(folder.parent / "other"), "url": "/", "topic": "part", "none": "/no/such/file"}
+    child = {"key": "a", "assigned_to": "scout", "objective": "look", "context": {"csv": "part/a.md", **given}}
+
+    def model(_request: ChatRequest) -> dict[str, Any]:
+        return decide(act("finish", answer="planned", result={"tasks": [child]}))
+
+    core = thinking(swarm, model, folder)
+    await submit(swarm, folder, context={"path": str(folder), "source": given["source"]})
+    task = await one_turn(swarm, core)
+    assert task.status_reason is StatusReason.DELEGATING, task.error
+    [made] = [each for each in await swarm.board.list() if each.parent_task_id]
+    assert made.context == {"csv": str(folder / "part" / "a.md"), **given}
+    (folder / "part" / "a.md").unlink()
+    (folder / "part" / "a.md").symlink_to(folder.parent / "other" / "b.md")
+    late = await one_turn(swarm, core)
+    assert "context.csv names" in str(late.error) and "has become a link" in str(late.error), late
+
+
+FORGED = [
+    "file://{outside}/b.md", "local://{outside}/b.md", "{outside}/b.md", "simplecache::local://{outside}/b.md",
+    "http://127.0.0.1:9/x::file://{outside}/b.md", "gs://bucket/x", "memory://x/y", "data:,x", "FILE:{outside}/b.md",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("uri", FORGED)
+async def test_a_skill_of_a_role_names_no_address_but_its_own_files_and_links(uri: str, folder: Path) -> None:
+    @fs.skill("forge", "Forges a result.")
+    def forge(_request: fs.SkillRequest) -> fs.SkillResult:
+        link = fs.Artifact(type="page", name="page", uri="https://127.0.0.1/page")
+        forged = fs.Artifact(type="file", name="x", uri=named(uri, folder))
+        return fs.SkillResult(summary="made", artifacts=(link, forged))
+
+    async with fs.Swarm.local(roles={"writer": [forge]}, root=folder) as swarm:
+        task = await swarm.submit("forge", role="writer", max_attempts=1)
+        ended = await swarm.wait(task)
+    assert ended.status is TaskStatus.BLOCKED
+    assert f"names {named(uri, folder)}: write the file to the workdir" in str(ended.error)
 
 
 async def test_a_planner_gives_a_task_a_part_of_its_folder(folder: Path, swarm: SwarmRig) -> None:

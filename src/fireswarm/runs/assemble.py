@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from fireswarm.capabilities.workspace.artifacts import ArtifactWriter, artifact_tools
@@ -84,19 +83,18 @@ def file_tools(
             case gate.Ask(reason) | gate.Deny(reason):
                 return reason
 
-    writer = ArtifactWriter(grant.cwd, outputs, redact.text, refusal=refusal, inputs=inputs)
+    hides = hide_denied(grant)
+    writer = ArtifactWriter(grant.cwd, outputs, redact.text, refusal=refusal, inputs=inputs, hides=hides)
     if publish is not None:
         writer = replace(writer, publish=publish)
-    files = workspace_tools(
-        grant.cwd, outputs, writable=grant.writes, inputs=inputs, redact=redact, hides=hide_denied(grant)
-    )
+    files = workspace_tools(grant.cwd, outputs, writable=grant.writes, inputs=inputs, redact=redact, hides=hides)
     return files | artifact_tools(writer)
 
 
 def hide_denied(grant: Grant) -> Hides | None:
     """Return the function that tells the paths that a run may not read; None if there are no such rules."""
-    denied, place = DeniedReads.of(grant), grant.cwd.resolve()
-    return partial(denied.hides, workspace=place) if denied.patterns else None
+    denied = DeniedReads.of(grant)
+    return denied.hiding(grant.cwd.resolve()) if denied.patterns else None
 
 
 def system_text(parts: Iterable[str]) -> str:

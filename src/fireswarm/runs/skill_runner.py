@@ -100,10 +100,14 @@ class SkillRunner:
         for key, value in params.items():
             if not isinstance(value, str) or value == self.request.context.get(key):
                 continue
-            for place in _places_named(value, root):
+            for place in places_named(value, root):
                 own = workdirs is not None and place.is_relative_to(workdirs.resolve())
                 if not own and not place.is_relative_to(root):
                     raise SkillRefused(f"{skill.name}: {key} names {value}, which is outside of {root}")
+                if self.rules.denied.hides(place, root):
+                    raise SkillRefused(
+                        f"{skill.name}: {key} names {value}, which may not be read: the permissions deny it"
+                    )
 
     def _with_inner_path(self, skill: Skill, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return *params* with their ``path`` in full, relative to the root. Raises SkillRefused if it leads out."""
@@ -124,7 +128,7 @@ class SkillRunner:
         return {**params, "path": str(path)}
 
 
-def _places_named(value: str, root: Path) -> Iterator[Path]:
+def places_named(value: str, root: Path) -> Iterator[Path]:
     """Yield what exists of the places that a skill may understand by a text: a path, or an address of a file."""
     text = value.strip()
     is_address = text.casefold().startswith("file:")

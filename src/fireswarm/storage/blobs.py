@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import shutil
 import tempfile
+import weakref
 from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,7 +24,8 @@ _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 class FsspecBlobs:
     """Content by URI below one root, such as ``.fireswarm/blobs`` or ``gs://bucket/prefix``.
 
-    Writing a name again replaces its content. Writes are atomic.
+    Writing a name again replaces its content. Writes are atomic. Only URIs of files below the root are read: documents
+    hold URIs that code and models from elsewhere may have written.
     """
 
     def __init__(self, root: str) -> None:
@@ -32,7 +35,7 @@ class FsspecBlobs:
             raise ConfigError(f"blobs root {root!r}: {error}. For gs:// install fireswarm[gcs].") from error
         self._local = "file" in ((self._fs.protocol,) if isinstance(self._fs.protocol, str) else self._fs.protocol)
         self._base: str = str(Path(base).resolve()) if self._local else base.rstrip("/")
-        self._cache = Path(tempfile.gettempdir()) / f"fireswarm-blobs-{hashlib.sha256(root.encode()).hexdigest()[:12]}"
+        self._copies: Path | None = None
 
     async def put(self, name: str, content: bytes) -> str:
         """Store *content* under *name* and return its URI."""
@@ -42,13 +45,16 @@ class FsspecBlobs:
         """Store a file under *name* and return its URI."""
         return await self.put(name, await anyio.Path(path).read_bytes())
 
-    async def get(self, uri: str) -> bytes:
-        """Read the content of a URI. Raises NotFound if it does not exist."""
-        return await anyio.to_thread.run_sync(self._get, uri)
+    async def get(self, uri: str, *, anywhere: bool = False) -> bytes:
+        """Read the content of a URI. Raises NotFound if it does not exist, or is not below the root.
 
-    async def size(self, uri: str) -> int:
-        """Return the number of bytes of a URI. Raises NotFound if it does not exist."""
-        return await anyio.to_thread.run_sync(self._size, uri)
+        With *anywhere*, also read a file of this machine or a bucket that a person named.
+        """
+        return await anyio.to_thread.run_sync(self._get, uri, anywhere)
+
+    async def size(self, uri: str, *, anywhere: bool = False) -> int:
+        """Return the number of bytes of what `get` reads. Raises NotFound as there."""
+        return await anyio.to_thread.run_sync(self._size, uri, anywhere)
 
     def locate(self, uri: str) -> str:
         """Return the current URI of the content of *uri*.
@@ -72,23 +78,45 @@ class FsspecBlobs:
     def holds(self, uri: str, folder: str) -> bool:
         """Return True if the content of *uri* is below *folder* of this root, even after links are followed."""
         if not self._local:
-            root: Any = self._fs.unstrip_protocol(f"{self._base}/{folder}")
-            return uri.startswith(f"{root}/") and ".." not in uri.split("/")
+            root: Any = self._fs.unstrip_protocol(f"{self._base}/{folder}".rstrip("/"))
+            return uri.startswith(f"{root}/") and not {"..", "."} & set(uri.split("/"))
         if not uri.startswith("file://"):
             return False
-        path = Path(self.locate(uri).removeprefix("file://")).resolve()
-        return path.is_relative_to(Path(self._base, folder))
+        path = Path(self.locate(uri).removeprefix("file://"))
+        try:
+            return path.resolve().is_relative_to(Path(self._base, folder))
+        except (OSError, ValueError, RuntimeError):  # too long, with a null character, or a circle of links
+            return False
 
     async def local_path(self, uri: str) -> Path:
-        """Return a local file with the content of *uri*, downloading it if necessary."""
-        if uri.startswith("file://"):
-            return Path(self.locate(uri).removeprefix("file://"))
-        target = self._cache / hashlib.sha256(uri.encode()).hexdigest() / Path(uri).name
+        """Return a local file with the content of *uri*, downloading it if necessary. Raises NotFound as `get` does."""
+        path = self._path_of(uri)
+        if self._local:
+            return Path(path)
+        if self._copies is None:
+            self._copies = Path(tempfile.mkdtemp(prefix="fireswarm-blobs-"))
+            weakref.finalize(self, shutil.rmtree, self._copies, ignore_errors=True)
+        target = Path(self._copies, hashlib.sha256(uri.encode()).hexdigest(), Path(uri).name)
+        return await anyio.to_thread.run_sync(self._copy, uri, target)
+
+    def _copy(self, uri: str, target: Path) -> Path:
         if not target.exists():
-            content = await self.get(uri)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+            _write_whole(target, self._get(uri, False))
         return target
+
+    def _path_of(self, uri: str) -> str:
+        """Return *uri* as the file system of this root takes it. Raises NotFound for a URI that is not below it."""
+        if not self.holds(uri, ""):
+            raise NotFound(f"{uri} is not a file of the blob store {self._base}: no other file is read")
+        if self._local:
+            return self.locate(uri).removeprefix("file://")
+        return uri
+
+    def _open(self, uri: str, anywhere: bool) -> tuple[Any, str]:
+        """Return the file system and the path of *uri*."""
+        if anywhere and not self.holds(uri, "") and "::" not in uri:
+            return fsspec.url_to_fs(self.locate(uri))
+        return self._fs, self._path_of(uri)
 
     def _put(self, name: str, content: bytes) -> str:
         """Write a blob atomically and return its URI.
@@ -110,15 +138,14 @@ class FsspecBlobs:
             raise StoreError(f"cannot store {name} below {self._base}: {error}") from error
         return f"file://{full}" if self._local else str(fs.unstrip_protocol(full))
 
-    def _get(self, uri: str) -> bytes:
+    def _get(self, uri: str, anywhere: bool) -> bytes:
         with _reading(uri):
-            fs, path = fsspec.url_to_fs(self.locate(uri))
-            content: Any = fs.cat_file(path)
-            return bytes(content)
+            fs, path = self._open(uri, anywhere)
+            return bytes(fs.cat_file(path))
 
-    def _size(self, uri: str) -> int:
+    def _size(self, uri: str, anywhere: bool) -> int:
         with _reading(uri):
-            fs, path = fsspec.url_to_fs(self.locate(uri))
+            fs, path = self._open(uri, anywhere)
             return int(fs.size(path) or 0)
 
 

@@ -34,7 +34,7 @@ def test_no_prefix_of_a_path_hides_it_from_a_rule(path: str) -> None:
 def test_file_tools_take_no_addresses(path: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     with pytest.raises(InvalidInput, match="is an address"):
-        place_of(path, tmp_path, None)
+        place_of(path, tmp_path, None, hides=None)
 
 
 def test_allow_rule_is_about_the_place_to_which_a_link_leads(tmp_path: Path) -> None:

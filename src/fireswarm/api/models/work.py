@@ -46,7 +46,12 @@ class AttachmentIn(RequestModel):
 
     name: str = documented("file name", "sales.csv", min_length=1, max_length=255)
     mime: str = documented("media type", "text/csv", default="application/octet-stream", max_length=255)
-    uri: str = documented("URI of the content", "gs://bucket/sales.csv", min_length=1, max_length=2_000)
+    uri: str = documented(
+        "file of a bucket, or an address of the web",
+        "gs://bucket/sales.csv",
+        pattern=r"^(gs|https?)://.",
+        max_length=2_000,
+    )
 
 
 class CheckIn(RequestModel):

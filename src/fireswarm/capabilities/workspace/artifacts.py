@@ -13,7 +13,7 @@ from pydantic import Field
 
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.workspace.outputs import OutputFile, check_artifact_name, media_type_of
-from fireswarm.capabilities.workspace.place import Workspace, place_of
+from fireswarm.capabilities.workspace.place import Hides, Workspace, place_of
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
@@ -47,6 +47,7 @@ class ArtifactWriter:
     publish: Callable[[str, Path], Awaitable[str]] = _local_uri
     refusal: Callable[[str], str] = field(default=_may_read)
     inputs: GivenFiles | None = None
+    hides: Hides | None = None
 
     async def write_artifact(
         self,
@@ -94,7 +95,7 @@ class ArtifactWriter:
             return data
         if reason := self.refusal(path):
             raise InvalidInput(f"{path} may not be read: {reason}")
-        place, named = place_of(path, self.workspace, self.outputs, self.inputs)
+        place, named = place_of(path, self.workspace, self.outputs, self.inputs, hides=self.hides)
         located = place.locate(named)
         if located.is_dir():
             raise InvalidInput(f"{path} is a folder: give the path of a file")

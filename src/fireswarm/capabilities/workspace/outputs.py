@@ -118,7 +118,7 @@ def collect_outputs(
     cleaned where they are. Hidden files, links, devices, pipes, and files with a second name are left out, and those
     that *denied* names in a workspace.
     """
-    found, total, names = Collected(), 0, set[str]()
+    found, total, names, hides = Collected(), 0, set[str](), denied.hiding(folder)
     for number, (relative, folder_number, entry) in enumerate(_entries(folder, found)):
         if number >= MAX_ENTRIES:
             found.leave_out(relative, f"the folder has more than {MAX_ENTRIES:,} entries")
@@ -126,7 +126,7 @@ def collect_outputs(
         try:
             if len(found.files) >= MAX_FILES:
                 raise InvalidInput(f"more than {MAX_FILES} files")
-            if denied.hides(folder / relative, folder):
+            if hides(folder / relative):
                 raise InvalidInput("the permissions deny reading such a file")
             data = _read(entry, folder_number, MAX_TOTAL_BYTES - total)
             cleaned = _clean(data, clean)

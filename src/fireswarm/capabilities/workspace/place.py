@@ -173,7 +173,7 @@ class Workspace:
 
 
 def place_of(
-    named: str, workspace: Path, outputs: Path | None, inputs: GivenFiles | None = None, hides: Hides | None = None
+    named: str, workspace: Path, outputs: Path | None, inputs: GivenFiles | None = None, *, hides: Hides | None
 ) -> tuple[Workspace, str]:
     """Return the folder that a path belongs to, and the path: that for outputs if it begins with its path or variable.
 

@@ -73,7 +73,7 @@ def reading_tools(
 
     def list_files(path: Folder = ".", glob: Glob = "**", ignored: Ignored = False) -> str:
         """Lists files with their sizes in bytes. It leaves out .git, node_modules and what .gitignore names."""
-        return _list(*place_of(path, root, outputs, inputs, hides), glob, Unlisted(ignored=ignored))
+        return _list(*place_of(path, root, outputs, inputs, hides=hides), glob, Unlisted(ignored=ignored))
 
     def read_file(
         path: FilePath,
@@ -82,7 +82,7 @@ def reading_tools(
         column: Annotated[int, Field(ge=1, description="first character of each line, to read on in a long one")] = 1,
     ) -> str | ToolAnswer:
         """Reads a text file with line numbers, or shows an image or a PDF. A long file comes in pages."""
-        return _read(*place_of(path, root, outputs, inputs, hides), mask, offset, limit, column)
+        return _read(*place_of(path, root, outputs, inputs, hides=hides), mask, offset, limit, column)
 
     def search_files(
         pattern: Annotated[str, Field(min_length=1, description="regular expression, without look-around")],
@@ -96,7 +96,7 @@ def reading_tools(
         It leaves out files that .gitignore names.
         """
         unlisted = Unlisted(ignored=ignored)
-        return _search(*place_of(path, root, outputs, inputs, hides), mask, pattern, glob, context, unlisted)
+        return _search(*place_of(path, root, outputs, inputs, hides=hides), mask, pattern, glob, context, unlisted)
 
     made = (tool(list_files), tool(read_file), tool(search_files))
     spec_names = ("Glob", "Read", "Grep")

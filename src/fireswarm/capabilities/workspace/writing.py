@@ -133,7 +133,7 @@ class _Changes:
         return place, target, before, _edit_text(before, old_text, new_text, every, self.redact)
 
     def _locate(self, named: str, *, new: bool = False) -> tuple[Workspace, Path]:
-        place, path = place_of(named, self.root, self.outputs, self.inputs, self.hides)
+        place, path = place_of(named, self.root, self.outputs, self.inputs, hides=self.hides)
         if self.inputs is not None and place.root == self.inputs.root:
             raise InvalidInput(f"{named} is an input file, which cannot be changed: write a copy of it elsewhere")
         if self.outputs is not None and self.outputs_only and place.root != self.outputs:

@@ -21,6 +21,11 @@ STORED_VALUE = "application/vnd.fireswarm.value+json"
 """Mime type of an artifact whose value was too large for a document and is in the blob store."""
 
 
+def is_link(uri: str) -> bool:
+    """Return True for an address of the web, which is shown and passed on, but never fetched."""
+    return uri.startswith(("https://", "http://")) and "::" not in uri
+
+
 class Artifact(Contract):
     """An artifact that a task produced.
 

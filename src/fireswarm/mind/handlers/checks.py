@@ -16,6 +16,7 @@ from fireswarm.mind.calls.results import Step
 from fireswarm.mind.handlers.run_command import run_once
 from fireswarm.mind.handlers.skills import run_code
 from fireswarm.mind.tool_run import ToolRun
+from fireswarm.skills.running.denied_reads import DeniedReads
 
 CHECKS_FAILED = "checks_failed"
 """Reason of a run whose checks failed more often than the task allows."""
@@ -156,7 +157,9 @@ def _check_file(run: ToolRun, check: Check) -> str:
     """Return the fault of a JSON file, or ""."""
     assignment = run.assignment
     try:
-        place, named = place_of(check.file, assignment.cwd.resolve(), assignment.outputs)
+        root = assignment.cwd.resolve()
+        hides = DeniedReads.of(assignment.grant).hiding(root)
+        place, named = place_of(check.file, root, assignment.outputs, hides=hides)
         content = place.read(place.locate(named), MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
             return f"{check.file} has more than {MAX_FILE_BYTES:,} bytes"

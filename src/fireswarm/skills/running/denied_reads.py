@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,11 +37,12 @@ class DeniedReads:
         return tuple(path_patterns(self.rules, READ, (READ_FILE,)))
 
     def hides(self, path: Path, workspace: Path) -> bool:
-        """Return True if *path*, or a folder that it is in, may not be read. Links in *path* are not followed."""
-        patterns = self.patterns
-        return bool(patterns) and any(
-            _is_named(each, workspace, patterns) for each in (path, *path.parents) if each != workspace
-        )
+        """Return True if *path*, or a folder that it is in, may not be read, by its name or by a link. Blocks."""
+        return self.hiding(workspace)(path)
+
+    def hiding(self, workspace: Path) -> Callable[[Path], bool]:
+        """Return `hides` for many paths of a workspace: it looks only once where links lead. Blocks when called."""
+        return _Hiding(self, workspace) if self.patterns else _hides_nothing
 
     def places(self, workspace: Path) -> tuple[Path, ...]:
         """Return the files and folders that exist and may not be read, where links lead. Blocks.
@@ -48,15 +50,54 @@ class DeniedReads:
         Raises SandboxRefused for more than MAX_PLACES.
         """
         found: dict[Path, None] = {}
+        for pattern, place in self.find(workspace):
+            found[place] = None
+            if len(found) > MAX_PLACES:
+                raise SandboxRefused(
+                    f"Read({pattern}) denies more than {MAX_PLACES:,} files, which cannot be hidden one by one: "
+                    "name their folder"
+                )
+        return tuple(found)
+
+    def find(self, workspace: Path) -> Iterator[tuple[str, Path]]:
+        """Yield what exists and may not be read, where links lead, each with its pattern. Blocks."""
         for pattern in self.patterns:
             for place in _matching(pattern, workspace):
-                found[Path(os.path.realpath(place))] = None
-                if len(found) > MAX_PLACES:
-                    raise SandboxRefused(
-                        f"Read({pattern}) denies more than {MAX_PLACES:,} files, which cannot be hidden one by one: "
-                        "name their folder"
-                    )
-        return tuple(found)
+                yield pattern, Path(os.path.realpath(place))
+
+
+@dataclass(slots=True)
+class _Hiding:
+    denied: DeniedReads
+    workspace: Path
+    places: frozenset[Path] | None = None
+    files: frozenset[tuple[int, int]] = frozenset()
+    """Device and inode of each file that a rule names: another name of the same file may not be read either."""
+
+    def __call__(self, path: Path) -> bool:
+        if self.places is None:
+            self.places = frozenset(place for _, place in self.denied.find(self.workspace))
+            self.files = frozenset(filter(None, map(_file_number, self.places)))
+        patterns = self.denied.patterns
+        if any(_is_named(each, self.workspace, patterns) for each in (path, *path.parents) if each != self.workspace):
+            return True
+        real = Path(os.path.realpath(path))
+        return not self.places.isdisjoint((real, *real.parents)) or (
+            bool(self.files) and _file_number(path) in self.files
+        )
+
+
+def _hides_nothing(_: Path) -> bool:
+    return False
+
+
+def _file_number(path: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of a file; None for a folder, and for what cannot be looked at."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return None if stat.S_ISDIR(found.st_mode) else (found.st_dev, found.st_ino)
 
 
 def _is_named(path: Path, workspace: Path, patterns: tuple[str, ...]) -> bool:

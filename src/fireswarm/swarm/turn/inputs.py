@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from fireswarm.contracts.foreign.call import call_foreign
-from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Signal
+from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Attachment, Signal, is_link
 from fireswarm.contracts.skills.skill import ChildResult, Fact, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult
@@ -20,6 +20,8 @@ from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
+from fireswarm.swarm.turn.given.files import is_given_here, trusted_attachments
+from fireswarm.swarm.turn.given.workspace import FILE_KEYS
 from fireswarm.swarm.turn.state import Relatives, Turn
 from fireswarm.swarm.turn.thread import earlier_tasks
 
@@ -51,7 +53,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         if dependency.result is not None:
             artifacts += dependency.result.artifacts
             signals += dependency.result.signals
-    _check_given_path(task)
+    _check_given_paths(task)
     read_only = task.constraints.read_only or swarm.settings.runtime.profile == "read_only"
     return SkillRequest(
         task_id=task.task_id,
@@ -61,7 +63,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         context=task.context,
         constraints={**task.constraints.model_dump(), "read_only": read_only},
         expected_outcome=task.expected_outcome,
-        attachments=task.attachments,
+        attachments=_attachments(task),
         artifacts=tuple([await fetch_artifact(turn, artifact) for artifact in artifacts]),
         signals=tuple(signals),
         children=tuple([await _child_result(turn, child) for child in children]),
@@ -76,24 +78,38 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
     )
 
 
-def _check_given_path(task: Task) -> None:
-    """Raise InvalidInput if a planned task's folder is a link now: it had been checked before the link was there."""
-    path = Path(str(task.context.get("path") or ""))
-    if task.parent_task_id is not None and path.is_absolute() and path.resolve() != path:
-        raise InvalidInput(f"context.path names {path}, which has become a link to another place")
+def _attachments(task: Task) -> tuple[Attachment, ...]:
+    """Return the attachments that code may read: all that a person gave here, otherwise links and files of buckets."""
+    if is_given_here(task):
+        return task.attachments
+    trusted = trusted_attachments(task)
+    return tuple(item for item in task.attachments if item.uri in trusted or is_link(item.uri))
+
+
+def _check_given_paths(task: Task) -> None:
+    """Raise InvalidInput if a planned task's folder or file is a link now: it was checked before the link was there."""
+    for name in ("path", *FILE_KEYS) if task.parent_task_id is not None else ():
+        path = Path(str(task.context.get(name) or ""))
+        if path.is_absolute() and path.resolve() != path:
+            raise InvalidInput(f"context.{name} names {path}, which has become a link to another place")
 
 
 async def fetch_artifact(turn: Turn, artifact: Artifact) -> Artifact:
-    """Return the artifact in a form that a skill's process can read: a local file, or the value itself."""
-    if artifact.mime == STORED_VALUE and artifact.uri is not None:
-        value = json.loads(await turn.swarm.blobs.get(artifact.uri))
-        return artifact.model_copy(update={"value": value, "uri": None, "mime": None})
-    if artifact.uri is None:
+    """Return the artifact in a form that a skill's process can read: a local file, the value itself, or a link.
+
+    The address of a file that is not the session's is left out: a document may name any file.
+    """
+    if artifact.uri is None or is_link(artifact.uri):
         return artifact
-    if artifact.uri.startswith("file://"):
-        local = turn.swarm.blobs.locate(artifact.uri)
-    else:
-        local = (await turn.swarm.blobs.local_path(artifact.uri)).as_uri()
+    blobs = turn.swarm.blobs
+    if not blobs.holds(artifact.uri, turn.task.session_hash):
+        told = f"not given, since its address is not one of this session's files. {artifact.summary}".rstrip()
+        return artifact.model_copy(update={"uri": None, "summary": told})
+    if artifact.mime == STORED_VALUE:
+        value = json.loads(await blobs.get(artifact.uri))
+        return artifact.model_copy(update={"value": value, "uri": None, "mime": None})
+    place = await blobs.local_path(artifact.uri)
+    local = f"file://{place}" if artifact.uri.startswith("file://") else place.as_uri()
     turn.origins[local] = artifact.uri
     return artifact.model_copy(update={"uri": local})
 

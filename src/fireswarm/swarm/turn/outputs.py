@@ -18,7 +18,7 @@ import anyio.to_thread
 
 from fireswarm.capabilities.workspace.artifacts import artifact_of
 from fireswarm.capabilities.workspace.outputs import OutputFile, collect_outputs
-from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, STORED_VALUE, WORKDIR_URI, Artifact
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, STORED_VALUE, WORKDIR_URI, Artifact, is_link
 from fireswarm.contracts.skills.skill import SkillResult
 from fireswarm.contracts.swarm.outcome import Handoff, Outcome
 from fireswarm.contracts.swarm.run import MAX_INLINE_PAYLOAD_BYTES
@@ -191,15 +191,15 @@ def _blob_name(turn: Turn, name: str) -> str:
 
 
 def _known_uri(turn: Turn, artifact: Artifact) -> str:
-    """Return the stored URI of an artifact that the task was given. Raises SkillFailed for another file.
+    """Return the stored URI of an artifact that the task was given, or a link. Raises SkillFailed for another URI.
 
     The next task's code may read what an artifact names, so a skill names only its own files and those it was given.
     """
     uri = str(artifact.uri)
-    if uri.startswith("file:") and uri not in turn.origins and uri not in turn.origins.values():
-        named = artifact.name or artifact.type
-        raise SkillFailed(f"artifact {named!r} names {uri}: write the file to the workdir, and name it with workdir:")
-    return turn.origins.get(uri, uri)
+    if uri in turn.origins or uri in turn.origins.values() or is_link(uri):
+        return turn.origins.get(uri, uri)
+    named = artifact.name or artifact.type
+    raise SkillFailed(f"artifact {named!r} names {uri}: write the file to the workdir, and name it with workdir:")
 
 
 def _file_in(workdir: Path, name: str, artifact: Artifact) -> Path:

@@ -77,10 +77,12 @@ class InputFiles:
     missing: list[str] = field(default_factory=list[str])
     _by_name: dict[str, InputFile] = field(default_factory=dict[str, InputFile])
     _stored: set[str] = field(default_factory=set[str])
+    _attached: set[str] = field(default_factory=set[str])
 
     def add(self, giver: Giver, session: str, trusted: Iterable[str] = ()) -> None:
         """Add the files of a giver: those of the session, those with *trusted* URIs, and values of documents."""
         names: set[str] = set()
+        self._attached.update(trusted)
         files = self.by_giver.setdefault(giver.folder, [])
         known = {file.artifact.uri for file in self._by_name.values() if file.artifact.uri}
         for artifact in giver.artifacts:
@@ -89,7 +91,7 @@ class InputFiles:
             if artifact.uri is not None and artifact.uri in known:
                 continue
             name = number_if_taken(_file_name(artifact), names)
-            if artifact.uri and not (artifact.uri in trusted or self.blobs.holds(artifact.uri, session)):
+            if artifact.uri and not (artifact.uri in self._attached or self.blobs.holds(artifact.uri, session)):
                 self.missing.append(f"{giver.folder}/{name}: its address is not one of this session's files")
                 continue
             file = InputFile(f"{INPUT_FOLDER}/{giver.folder}/{name}", artifact)
@@ -121,7 +123,7 @@ class InputFiles:
         artifact = file.artifact
         if artifact.uri is None:
             return _encode(artifact.value)
-        content = await self.blobs.get(artifact.uri)
+        content = await self.blobs.get(artifact.uri, anywhere=artifact.uri in self._attached)
         if artifact.mime == STORED_VALUE:
             return _encode(json.loads(content))
         if artifact.sha256 and hashlib.sha256(content).hexdigest() != artifact.sha256:
@@ -132,8 +134,10 @@ class InputFiles:
         """Return the text of a file, or None if it is too large, cannot be read, or is no text."""
         artifact = file.artifact
         try:
-            if artifact.uri is not None and await self.blobs.size(artifact.uri) > MAX_TEXT_BYTES:
-                return None
+            if artifact.uri is not None:
+                size = await self.blobs.size(artifact.uri, anywhere=artifact.uri in self._attached)
+                if size > MAX_TEXT_BYTES:
+                    return None
             content = await self.content(file)
         except (NotFound, StoreError, ValueError):
             return None
@@ -179,9 +183,13 @@ def trusted_attachments(root: Task) -> frozenset[str]:
     They are those of an objective that a person gave on this machine or in the console. The API and messages may only
     name files of buckets.
     """
-    local = not root.message_id and root.created_by != "api"
-    schemes = _ATTACHMENT_SCHEMES if local else _ATTACHMENT_SCHEMES[1:]
+    schemes = _ATTACHMENT_SCHEMES if is_given_here(root) else _ATTACHMENT_SCHEMES[1:]
     return frozenset(item.uri for item in root.attachments if item.uri.partition("://")[0] in schemes)
+
+
+def is_given_here(task: Task) -> bool:
+    """Return True if a person gave the task on this machine or in the console, not through the API or a message."""
+    return not task.message_id and task.created_by != "api"
 
 
 def _file_name(artifact: Artifact) -> str:

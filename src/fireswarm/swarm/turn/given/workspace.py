@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
+from fireswarm.runs.skill_runner import places_named
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.swarm.turn.state import Turn
+
+FILE_KEYS = ("csv", "source")
+"""Keys of a context beside ``path`` that skills which come with fireswarm take for a file or folder."""
 
 _ADDRESS_CHARS = re.compile(r"[%?#]|.://")
 
@@ -35,21 +39,53 @@ def with_whole_path(task: PlannedTask, turn: Turn) -> PlannedTask:
     Raises InvalidInput for a path that does not exist, or that is outside of that folder.
     """
     base = named_workspace(turn) or turn.swarm.settings.path(Path())
+    task = _with_whole_files(task, turn, base)
     path = _planned_path(task, base)
     if path is None:
         return task
     if not path.exists():
         raise InvalidInput(f"context.path of {task.key} names {path}, which does not exist: list_files shows what does")
-    _check_inside(task, path, turn)
+    _check_inside(task, "path", path, turn)
     return task.model_copy(update={"context": {**task.context, "path": str(path.resolve())}})
 
 
 def check_planned_paths(tasks: tuple[PlannedTask, ...], turn: Turn) -> None:
     """Raise InvalidInput if one of *tasks*, planned by code, works in a folder outside of the planning task's own."""
+    base = turn.swarm.settings.path(Path())
     for task in tasks:
-        path = _planned_path(task, turn.swarm.settings.path(Path()))
+        _with_whole_files(task, turn, base)
+        path = _planned_path(task, base)
         if path is not None and path.exists():
-            _check_inside(task, path, turn)
+            _check_inside(task, "path", path, turn)
+
+
+def _with_whole_files(task: PlannedTask, turn: Turn, base: Path) -> PlannedTask:
+    """Return a planned task with the files that its context names beside ``path`` in full.
+
+    Code that comes with fireswarm opens them with the rights of the worker. Raises InvalidInput for a file or folder
+    outside of the planning task's folder, unless that task was given it under the same name.
+    """
+    request, whole = turn.request, dict[str, str]()
+    given = {*_texts(request.context), *_texts(request.answers), *(item.uri for item in request.attachments)}
+    for name, value in task.context.items():
+        if name == "path":
+            continue
+        for text in set(_texts(value)) - given:
+            for place in places_named(text, base):
+                if text.strip(" /"):
+                    _check_inside(task, name, place, turn)
+                    whole |= {name: str(place)} if name in FILE_KEYS and text == value else {}
+    return task.model_copy(update={"context": {**task.context, **whole}}) if whole else task
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Return the texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        members: Iterable[object] = value.values() if isinstance(value, Mapping) else value
+        for member in members:
+            yield from _texts(member)
 
 
 def _planned_path(task: PlannedTask, base: Path) -> Path | None:
@@ -71,27 +107,26 @@ def _named_path(context: Mapping[str, Any], base: Path) -> Path | None:
     return path if path.is_absolute() else base / path
 
 
-def _check_inside(task: PlannedTask, path: Path, turn: Turn) -> None:
+def _check_inside(task: PlannedTask, name: str, path: Path, turn: Turn) -> None:
     """Raise InvalidInput if *path* leads out of the task's folder, into a store, or to what only a person changes.
 
     Names are protected and denied in the folder of a task: in a folder within it, they would not be found.
     """
     base = (named_workspace(turn) or turn.swarm.settings.path(Path())).resolve()
     place = path.resolve()
+    named = f"context.{name} of {task.key} names {path}"
     if not place.is_relative_to(base):
         raise InvalidInput(
-            f"context.path of {task.key} names {path}, which is outside of {base}: a planned task works in the folder "
+            f"{named}, which is outside of {base}: a planned task works in the folder "
             "of the task that plans it. Only a person can name another one, in the context of the objective"
         )
     parts = place.relative_to(base).parts
     if OWN_FOLDER in parts:
-        raise InvalidInput(f"context.path of {task.key} names {path}, which belongs to the store")
+        raise InvalidInput(f"{named}, which belongs to the store")
     if is_protected(parts) and place.is_dir():
-        raise InvalidInput(
-            f"context.path of {task.key} names {path}, which only a person changes: name it in the objective"
-        )
+        raise InvalidInput(f"{named}, which only a person changes: name it in the objective")
     if denied_reads(turn).hides(place, base):
-        raise InvalidInput(f"context.path of {task.key} names {path}, which may not be read: the permissions deny it")
+        raise InvalidInput(f"{named}, which may not be read: the permissions deny it")
 
 
 def denied_reads(turn: Turn) -> DeniedReads:
