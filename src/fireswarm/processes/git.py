@@ -2,7 +2,8 @@
 
 A repository's configuration can name programs: hooks, filters, external diffs, text converters, signature checkers,
 transports. Each such key is overridden for the call, whatever the repository, an included file or a worktree contains.
-The user's and the system's configuration are not read, except for the folders that the user trusts
+Git does not look into submodules, whose configuration is their own, and finds no program by its name, itself included.
+A repository that reads files elsewhere, by a link or in a file of git, is refused. The user's and the system's configuration are not read, except for the folders that the user trusts
 (``safe.directory``).
 """
 
@@ -12,7 +13,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,11 @@ from fireswarm.errors import GitFailed
 from fireswarm.processes.confinement.programs import find_program
 
 TIMEOUT_SECONDS = 60.0
+
+MAX_ENTRIES = 200_000
+"""Maximum number of files of a repository that are looked at."""
+
+_BORROWED = (Path("objects", "info", "alternates"), Path("objects", "info", "http-alternates"))
 
 ALWAYS: dict[str, str] = {
     "core.fsmonitor": "false",
@@ -45,6 +51,7 @@ ALWAYS: dict[str, str] = {
     "gpg.ssh.program": "false",
     "gpg.ssh.defaultKeyCommand": "false",
     "diff.ignoreSubmodules": "all",
+    "diff.submodule": "short",
     "submodule.recurse": "false",
     "status.submoduleSummary": "false",
     "protocol.allow": "never",
@@ -76,8 +83,17 @@ _EXECUTED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 _OWN_FILES = (".", ":(exclude).fireswarm")
 
+_CALLS_ITSELF = ("worktree",)
+"""Commands that start git again, in the work tree that they make. They get the PATH."""
+
+_OUTSIDE_SUBMODULES = "--ignore-submodules=dirty"
+"""Compares the commits of submodules only. As a key, ``.gitmodules`` would override it."""
+
 _NO_PROGRAMS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("diff", "log", "show", "format-patch", "whatchanged"), ("--no-ext-diff", "--no-textconv")),
+    **dict.fromkeys(
+        ("diff", "log", "show", "format-patch", "whatchanged"), ("--no-ext-diff", "--no-textconv", _OUTSIDE_SUBMODULES)
+    ),
+    **dict.fromkeys(("status", "diff-files", "diff-index", "diff-tree"), (_OUTSIDE_SUBMODULES,)),
     "blame": ("--no-textconv",),
     "grep": ("--no-textconv",),
 }
@@ -100,6 +116,8 @@ def run_git(
     variables = _environment() | dict(environment or {})
     if git_dir is not None:
         variables["GIT_DIR"] = str(git_dir)
+    if fault := find_elsewhere(folder, git_dir):
+        raise GitFailed(f"the repository of {folder} reads files elsewhere: {fault}")
     trusted = _trusted_folders(*(os.environ.get(name, "") for name in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")))
     own = {**ALWAYS, **{f"safe.directory\0{number}": path for number, path in enumerate(trusted)}}
     listed = _call(folder, ["config", "--list", "-z"], variables | _as_variables(own), None, timeout_seconds)
@@ -109,6 +127,9 @@ def run_git(
     if "core.worktree" in keys:
         _refuse_other_tree(folder, variables, timeout_seconds)
     command, *rest = arguments
+    if command in _CALLS_ITSELF:
+        variables["PATH"] = os.environ.get("PATH", os.defpath)
+        del variables["GIT_EXEC_PATH"]
     options = _NO_PROGRAMS.get(command, ())
     return _call(folder, [command, *options, *rest], variables, stdin, timeout_seconds)
 
@@ -138,13 +159,87 @@ def changes_since(folder: Path, commit: str) -> bytes:
             "GIT_OBJECT_DIRECTORY": place,
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects),
         }
-        run_git(folder, "add", "--intent-to-add", "--", *_OWN_FILES, environment=environment)
+        listed = run_git(folder, "ls-files", "--others", "--exclude-standard", "-z", "--", *_OWN_FILES)
+        new = [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]  # no repositories in it
+        if new:
+            literal = environment | {"GIT_LITERAL_PATHSPECS": "1"}
+            words = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
+            run_git(folder, *words, stdin=b"\0".join(new), environment=literal)
         return run_git(folder, "diff", "--no-color", "--relative", commit, "--", *_OWN_FILES, environment=environment)
 
 
 def _git_path(folder: Path, name: str) -> Path:
     """Return the path of a file of git's own."""
     return (folder / os.fsdecode(run_git(folder, "rev-parse", "--git-path", name).rstrip(b"\n"))).resolve()
+
+
+def find_elsewhere(folder: Path, git_dir: Path | None = None) -> str:
+    """Return what makes git in *folder* read files outside of its repository, or "". Blocks.
+
+    A work tree of another repository, and a submodule, are its own parts only if that repository says so too.
+    """
+    found = git_dir or _find_entry(folder.resolve())
+    if found is None:
+        return ""
+    try:
+        return _fault_of(found, git_dir is not None)
+    except (OSError, ValueError, RuntimeError) as error:
+        return f"{found}: {getattr(error, 'strerror', None) or error}"
+
+
+def _find_entry(folder: Path) -> Path | None:
+    """Return the entry ``.git`` of the folder, or of the next one above that has it."""
+    return next((place / ".git" for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
+
+
+def _fault_of(entry: Path, bare: bool) -> str:
+    own = entry.resolve()
+    if entry.is_file():
+        own = _named_in(entry, "gitdir:")
+        if not _leads_back(own, entry):
+            return f"{entry} names {own}"
+    elif entry.is_symlink() and not bare:
+        return f"{entry} is a link to {own}"
+    common = own
+    if (own / "commondir").is_file():
+        common = _named_in(own / "commondir")
+        if not entry.is_file() or own.parent != common / "worktrees":
+            return f"{own / 'commondir'} names {common}"
+    for name in _BORROWED:
+        if (common / name).exists():
+            return f"{common / name} borrows from another repository"
+    for number, link in enumerate(_links_in(common)):
+        if link or number >= MAX_ENTRIES:
+            return f"{link} is a link" if link else f"{common} has more than {MAX_ENTRIES:,} files"
+    return ""
+
+
+def _named_in(file: Path, prefix: str = "") -> Path:
+    text = file.read_bytes().decode("utf-8", "surrogateescape").strip().removeprefix(prefix).strip()
+    return (file.parent / text).resolve()
+
+
+def _leads_back(own: Path, entry: Path) -> bool:
+    """Return True if the repository in *own* names the work tree of *entry*: in ``gitdir``, or as ``core.worktree``."""
+    if (own / "gitdir").is_file():
+        return _named_in(own / "gitdir") == entry.parent.resolve() / ".git"
+    lines = (own / "config").read_text("utf-8", "surrogateescape").splitlines()
+    values = [line.partition("=")[2].strip() for line in lines if line.partition("=")[0].strip().lower() == "worktree"]
+    return len(values) == 1 and (own / values[0].strip('"')).resolve() == entry.parent.resolve()
+
+
+def _links_in(folder: Path) -> Iterator[str]:
+    """Yield the path of each link in a repository, and "" for each other file. Work trees of it have their own files."""
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_symlink():
+                    yield entry.path
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting += [entry.path] if entry.name != "modules" else []
+                else:
+                    yield ""
 
 
 def _refuse_other_tree(folder: Path, variables: Mapping[str, str], timeout_seconds: float) -> None:
@@ -187,9 +282,11 @@ def _program() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the few variables that git needs: no other configuration, no prompts, no transports, no locks."""
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR", "SYSTEMROOT")}
+    """Return the few variables that git needs: no programs, no other configuration, no prompts, transports and locks."""
+    kept = {name: value for name, value in os.environ.items() if name in ("TMPDIR", "SYSTEMROOT")}
     return kept | {
+        "PATH": os.devnull,
+        "GIT_EXEC_PATH": os.devnull,
         "HOME": os.devnull,
         "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -80,7 +80,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
 
 def _attachments(task: Task) -> tuple[Attachment, ...]:
     """Return the attachments that code may read: all that a person gave here, otherwise links and files of buckets."""
-    if is_given_here(task):
+    if not task.attachments or is_given_here(task):
         return task.attachments
     trusted = trusted_attachments(task)
     return tuple(item for item in task.attachments if item.uri in trusted or is_link(item.uri))
