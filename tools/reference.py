@@ -23,6 +23,7 @@ from fireswarm.settings import ENVIRONMENT, AgentSettings, Settings
 from fireswarm.settings.model_limits import MODEL_LIMITS, UNKNOWN
 from fireswarm.settings.providers import DEFAULTS
 from fireswarm.settings.sample import Key, keys
+from fireswarm.settings.untrusted import find_class
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"(<!-- generated: ([\w.-]+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
@@ -44,9 +45,16 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _keys(found: Iterable[Key]) -> str:
     return _table(
-        ("key", "default", "type", "allowed", "meaning"),
+        ("key", "default", "type", "allowed", "meaning", "without trust"),
         (
-            (f"`{key.name}`", f"`{key.default}`", key.kind, f"`{key.allowed}`" if key.allowed else "any", key.meaning)
+            (
+                f"`{key.name}`",
+                f"`{key.default}`",
+                key.kind,
+                f"`{key.allowed}`" if key.allowed else "any",
+                key.meaning,
+                find_class(key.name)[0],
+            )
             for key in found
         ),
     )

@@ -15,7 +15,7 @@ from fireswarm.contracts.ports import Create, Merge
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.settings import Settings, load_settings
-from fireswarm.settings.trust import guarded_keys
+from fireswarm.settings.untrusted import guarded_keys
 from fireswarm.swarm.board.sweep import admit_hand_written
 from fireswarm.swarm.opening.open_parts import load_swarm
 from fireswarm.swarm.roles.card import check_models

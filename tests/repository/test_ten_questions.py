@@ -91,7 +91,7 @@ QUESTIONS = (
         "How do I add a setting?",
         ("README.md", CONTRIBUTING),
         "A setting",
-        ("`settings/agent.py`", "`ENVIRONMENT` of", "`make generate`", "`settings/trust.py`"),
+        ("`settings/agent.py`", "`ENVIRONMENT` of", "`make generate`", "`settings/untrusted.py`"),
         (("settings/swarm.py", r"ENVIRONMENT: dict"), ("settings/agent.py", r"class AgentSettings\(")),
     ),
     Asked(

@@ -217,13 +217,13 @@ async def test_options_are_sent_and_null_removes_a_field(lab: Lab, bench: Bench)
         "effort": "low",
         "temperature": 0.5,
         "stream_options": None,
+        "answer_limit": "max_completion_tokens",
         "max_tokens": None,
-        "max_completion_tokens": 7,
     }
     async with lab.with_model("openai", bench.settings, **options) as other:
         assert (await run(other, bench, Reply("Done."))).conclusion.answer == "Done."
     body = lab.served.calls[0].body
-    assert (body["reasoning_effort"], body["temperature"], body["max_completion_tokens"]) == ("low", 0.5, 7)
+    assert (body["reasoning_effort"], body["temperature"]) == ("low", 0.5)
     assert "stream_options" not in body and "max_tokens" not in body
 
 

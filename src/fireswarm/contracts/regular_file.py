@@ -59,7 +59,8 @@ def open_place(path: Path) -> int:
 def append_without_links(top: Path, parts: Sequence[str]) -> BinaryIO:
     """Open the file *parts* below the folder *top* to append to it; missing folders and the file are made.
 
-    Raises OSError if one of the parts is a link, or something else than a folder or a file.
+    Only the user can read and write a new file. Raises OSError if one of the parts is a link, or something else than a
+    folder or a file.
     """
     if os.open not in os.supports_dir_fd:  # Windows
         place = top.joinpath(*parts)
@@ -73,7 +74,7 @@ def append_without_links(top: Path, parts: Sequence[str]) -> BinaryIO:
             below = os.open(part, _FOLDER | _NO_LINK, dir_fd=folder)
             os.close(folder)
             folder = below
-        number = os.open(parts[-1], _APPEND | _NO_LINK, 0o666, dir_fd=folder)
+        number = os.open(parts[-1], _APPEND | _NO_LINK, 0o600, dir_fd=folder)
     finally:
         os.close(folder)
     if not stat.S_ISREG(os.fstat(number).st_mode):

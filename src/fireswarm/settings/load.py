@@ -9,6 +9,7 @@ import difflib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,8 +23,10 @@ from fireswarm.contracts.frontmatter import check_yaml
 from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
+from fireswarm.settings.providers import DEFAULTS
 from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
-from fireswarm.settings.trust import TrustedFiles, digest_of, refuse_untrusted, trusts_all, untrusted_keys
+from fireswarm.settings.trust import TrustedFiles, digest_of, trusts_all
+from fireswarm.settings.untrusted import LARGEST, LOWERED, describe_refusal, untrusted_keys
 
 AGENT_FILE = "agent.yaml"
 MAX_FILE_BYTES = 1_000_000
@@ -115,18 +118,11 @@ def load_found_settings(
     path = find_agent_file(named, root, home)
     source = read_source(path) if path is not None else Source()
     if named is None and path == root / AGENT_FILE:
-        _refuse_untrusted(source, home)
+        _refuse_untrusted(source, home, lowers=True)
         trusted = trusts_all() or TrustedFiles(home).has(root / AGENT_FILE, source.digest)
         _keep_own_limits(source, home / ".config" / "agent" / AGENT_FILE, trusted=trusted)
     return _agent_settings(source, overrides)
 
-
-LIMITS = (
-    *(f"runtime.{name}" for name in ("max_turns", "max_llm_retries", "timeout_seconds", "max_output_bytes")),
-    *(f"runtime.{name}" for name in ("max_memory_mb", "max_processes", "max_disk_mb")),
-    *(f"budget.{scope}_{unit}" for scope in ("task", "session", "day") for unit in ("tokens", "usd")),
-)
-"""Numbers that the file of a folder can only lower, unless the user trusts it."""
 
 _BY_STRICTNESS = ("allow", "auto", "ask", "deny")
 
@@ -138,11 +134,12 @@ def _keep_own_limits(source: Source, own_path: Path, *, trusted: bool) -> None:
     """
     own = _agent_settings(read_source(own_path) if own_path.is_file() else Source(), None)
     chosen = _agent_settings(source, None)
-    for key in () if trusted else LIMITS:
-        section, name = key.split(".")
-        limit, wanted = (getattr(getattr(each, section), name) for each in (own, chosen))
+    source.values = chosen.model_dump(by_alias=True, exclude_unset=True)  # each key in one spelling
+    for key in () if trusted else _numbers():
+        limit, wanted = (_value_of(key, each) for each in (own, chosen))
+        limit = LARGEST.get(key) if limit is None and wanted is not None else limit
         if limit is not None and (wanted is None or wanted > limit):
-            _put(source, (section, name), limit)
+            _put(source, tuple(key.split(".")), limit)
     if _BY_STRICTNESS.index(own.permissions.default) > _BY_STRICTNESS.index(chosen.permissions.default):
         _put(source, ("permissions", "default"), own.permissions.default)
     for name in ("ask", "deny"):
@@ -152,6 +149,17 @@ def _keep_own_limits(source: Source, own_path: Path, *, trusted: bool) -> None:
     strictness = ("permissive", "demo_safe", "read_only")
     if strictness.index(own.runtime.profile) > strictness.index(chosen.runtime.profile):
         _put(source, ("runtime", "profile"), own.runtime.profile)
+
+
+def _value_of(key: str, settings: Any) -> Any:
+    return reduce(getattr, key.replace("-", "_").split("."), settings)
+
+
+def _numbers() -> Iterator[str]:
+    """Yield the keys of numbers in ``agent.yaml`` that an untrusted file only lowers, for each provider."""
+    for key in LOWERED:
+        if key.partition(".")[0] in AgentSettings.model_fields:
+            yield from [key.replace("*", provider) for provider in DEFAULTS] if "*" in key else [key]
 
 
 def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None = None) -> AgentSettings:
@@ -164,10 +172,12 @@ def _agent_settings(source: Source, overrides: Mapping[str, Any] | None) -> Agen
     return validate(AgentSettings, source)
 
 
-def _refuse_untrusted(source: Source, home: Path) -> None:
-    """Raise ConfigError for guarded keys in the content that was read."""
+def _refuse_untrusted(source: Source, home: Path, *, lowers: bool = False) -> None:
+    """Raise ConfigError for guarded keys in the content that was read, unless the user trusts it."""
     if source.path is not None:
-        refuse_untrusted(source.path, source.digest, source.values, source.lines, home)
+        keys = untrusted_keys(source.path, source.digest, source.values, home, lowers=lowers)
+        if keys:
+            raise ConfigError(describe_refusal(keys, source.path, source.lines))
 
 
 def _trusted_source(source: Source, home: Path, note: Callable[[str], None]) -> Source:

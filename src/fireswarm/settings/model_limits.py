@@ -13,6 +13,10 @@ MAX_NAMES = 256
 """Maximum number of cached names: each model call looks them up several times."""
 
 
+USUAL_ANSWER_TOKENS = 16_000
+"""Longest answer of a model in the table, if nothing else is set."""
+
+
 class ModelLimits(NamedTuple):
     """``window``: tokens of prompt and answer together; ``answer``: tokens of one answer, the maximum and the default.
 
@@ -21,7 +25,7 @@ class ModelLimits(NamedTuple):
 
     window: int
     max_answer: int
-    answer: int = 16_000
+    answer: int = USUAL_ANSWER_TOKENS
     price: Price | None = None
 
 

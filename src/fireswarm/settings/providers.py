@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from fireswarm.contracts.base import SettingsSection
 
@@ -15,6 +17,57 @@ PLACE = r"^[a-z0-9][a-z0-9-]{0,62}$"
 PROJECT = r"^[a-z0-9][a-z0-9.:-]{0,99}$"
 
 GEMINI_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+
+
+_SCALARS = "temperature top_p top_k seed presence_penalty frequency_penalty effort reasoning_effort structured_output"
+
+TUNING: Mapping[str, frozenset[str]] = {
+    **{name: frozenset() for name in _SCALARS.split()},
+    "thinking": frozenset(("type", "budget_tokens", "display")),
+    "thinking_config": frozenset(("include_thoughts", "thinking_budget", "thinking_level")),
+}
+"""Options that only tune an answer, each with the keys of its map, if it may be one."""
+
+_TASK, _INSTRUCTIONS = "the task itself", "AGENTS.md, or the text of a ROLE.md"
+_FORMAT = "model.structured_output_mode"
+
+_OF_FIRESWARM = {
+    "model": "model.name",
+    **dict.fromkeys(("messages", "contents"), _TASK),
+    **dict.fromkeys(("system", "systeminstruction"), _INSTRUCTIONS),
+    **dict.fromkeys(("maxtokens", "maxcompletiontokens", "maxoutputtokens"), "model.max_tokens"),
+    **dict.fromkeys(("tools", "functions", "toolchoice", "functioncall", "toolconfig"), "capabilities"),
+    **dict.fromkeys(("automaticfunctioncalling", "automaticcontinuation"), "runtime.max_turns"),
+    **dict.fromkeys(("responseformat", "responsemimetype", "responseschema", "responsejsonschema"), _FORMAT),
+    "outputformat": _FORMAT,
+    "outputconfig": "model.effort",
+    "stream": "model.stream",
+    "timeout": "model.request_timeout_seconds",
+}
+"""What fireswarm itself sends to providers, without case and underscores, and what a person sets instead."""
+
+_REMOVABLE = ("maxtokens", "maxcompletiontokens", "toolchoice", "responseformat")
+"""Fields that some endpoints do not know: null removes them from requests of ``openai``."""
+
+_BODIES = ("extrabody", "httpoptions", "generationconfig")
+"""Options whose content the SDKs or the APIs join with the body of the request."""
+
+
+def _check_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return *options*. Raises ValueError for one that would replace what fireswarm sends."""
+    for name, value in options.items():
+        plain = re.sub(r"[^a-z]", "", name.lower())
+        instead = _OF_FIRESWARM.get(plain)
+        if instead and not (value is None and plain in _REMOVABLE):
+            raise ValueError(f"{name} is set by fireswarm: use {instead} instead")
+        if name == "answer_limit" and value not in (None, *ANSWER_LIMITS):
+            raise ValueError(f"answer_limit must be {' or '.join(ANSWER_LIMITS)}")
+        if plain in _BODIES and isinstance(value, dict):
+            _check_options(cast("dict[str, Any]", value))
+    return options
+
+
+ANSWER_LIMITS = ("max_tokens", "max_completion_tokens")
 
 
 class ProviderSettings(SettingsSection):
@@ -49,7 +102,7 @@ class ProviderSettings(SettingsSection):
     tokens_per_minute: int | None = Field(
         default=None, ge=1, description="maximum tokens per minute, over all processes"
     )
-    options: dict[str, Any] = Field(
+    options: Annotated[dict[str, Any], AfterValidator(_check_options)] = Field(
         default_factory=dict, description="passed through to the provider: thinking, effort, temperature, ..."
     )
 

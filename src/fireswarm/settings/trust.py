@@ -1,9 +1,4 @@
-"""Trust in a folder's own settings file: until the user trusts its content, it cannot start programs.
-
-A folder may come from a stranger. Its file may set everything but the keys in ``GUARDED``, which can start programs,
-send the API key to another server, or loosen confinement; and it cannot choose a provider that an account pays for. A
-file that the user names, the user's own file, and the environment are trusted.
-"""
+"""The files, the folders of skills and the tools of servers that a user trusts, by their content."""
 
 from __future__ import annotations
 
@@ -11,51 +6,20 @@ import contextlib
 import hashlib
 import json
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from fireswarm.contracts.base import command_line, is_yes
+from fireswarm.contracts.base import is_yes
 from fireswarm.errors import ConfigError
-from fireswarm.settings.providers import DEFAULTS, is_paid_by_account
 
 STORE_TOKEN = "FIRESWARM_STORE_TOKEN"
 """Environment variable with the token of a store. It is for the store that the user names, not for that of a folder."""
 
-GUARDED: dict[str, object] = {
-    "model.script": None,
-    "runtime.confinement": "auto",
-    "runtime.network": False,
-    "runtime.readable": [],
-    "runtime.pass_environment": [],
-    "runtime.shell_linux": "/bin/bash",
-    "runtime.shell_windows": "pwsh",
-    "permissions.default": "auto",
-    "permissions.allow": [],
-    "skills.outside_scripts": "block",
-    "backbone.confinement": "auto",
-    "backbone.auto_merge_enabled": False,
-}
-"""Keys for which an untrusted file may give only the default."""
-
-STRICTER = {
-    "permissions.default": ("ask", "deny"),
-    "runtime.confinement": ("bubblewrap",),
-    "backbone.confinement": ("bubblewrap",),
-}
-"""Further values that loosen nothing."""
-
 MAX_TRUSTED_FILES = 2_000
 MAX_TRUSTED_BYTES = 50_000_000
 """Limits of a folder of a skill that a user trusts."""
-
-USUAL_KEYS = {name: provider.usual_key for name, provider in DEFAULTS.items() if provider.usual_key}
-"""Environment variables that an untrusted file may name for a provider's API key."""
-
-ADDRESSES = ("base_url", "project")
-"""Settings of a provider that decide who receives the prompts."""
 
 VARIABLE = "FIRESWARM_TRUST_SETTINGS"
 """Environment variable that trusts every settings file, for images with only the operator's files."""
@@ -185,125 +149,6 @@ def _replace(path: Path, content: bytes) -> None:
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
         stream.write(content)
     partial.replace(path)
-
-
-def guarded_keys(values: Mapping[str, Any]) -> list[str]:
-    """Return the dotted keys in *values* that only a trusted file may set to these values."""
-    flat = dict(_flatten(values))
-    found = [
-        key
-        for key, default in GUARDED.items()
-        if key in flat and flat[key] not in (None, default, *STRICTER.get(key, ()))
-    ]
-    uri = str(_section(values, "store").get("uri"))
-    if _is_remote(uri) or (uri.startswith("firelite:") and os.environ.get(STORE_TOKEN)):  # the token is sent there
-        found.append("store.uri")
-    model = _section(values, "model")
-    choices = {
-        "model.provider": model.get("provider"),
-        "memory.embeddings": _section(values, "memory").get("embeddings"),
-    }
-    for key, chosen in choices.items():
-        provider = DEFAULTS.get(str(chosen))
-        if provider is not None and provider.access:  # paid by the account of the machine
-            found.append(key)
-    found += _paid_choices("model", model)
-    for role, chosen in _section(values, "roles").items():
-        found += _paid_choices(f"roles.{role}", chosen)
-    for name, keys in _section(model, "providers").items():
-        given = cast("Mapping[str, Any]", keys) if isinstance(keys, Mapping) else {}
-        found += [f"model.providers.{name}.{key}" for key in ADDRESSES if given.get(key) is not None]
-        if "http_options" in _section(given, "options"):  # Google's SDK reads a base URL from it
-            found.append(f"model.providers.{name}.options")
-        if given.get("api_key_env") not in (None, USUAL_KEYS.get(name)):
-            found.append(f"model.providers.{name}.api_key_env")
-    if _section(_section(values, "budget"), "prices"):  # a price of nothing would lift each budget
-        found.append("budget.prices")
-    return [*found, *_outer_folders(values), *_starting_capabilities(values)]
-
-
-def _paid_choices(place: str, chosen: object) -> list[str]:
-    """Return the keys of a choice of models that name a provider which the account of the machine pays for."""
-    found: list[str] = []
-    given = cast("Mapping[str, object]", chosen) if isinstance(chosen, Mapping) else {}
-    for key in ("model", "fallback"):
-        named = given.get(key)
-        names = cast("list[object]", named) if isinstance(named, list) else [named]
-        if any(is_paid_by_account(name) for name in names if isinstance(name, str)):
-            found.append(f"{place}.{key}")
-    return found
-
-
-def untrusted_keys(file: Path, digest: str, values: Mapping[str, Any], home: Path) -> list[str]:
-    """Return the guarded keys of a folder's own *file*, or [] if the user trusts its content."""
-    keys = guarded_keys(values)
-    return [] if not keys or trusts_all() or TrustedFiles(home).has(file, digest) else keys
-
-
-def _is_remote(uri: str) -> bool:
-    """Return True for a firelite that other machines serve."""
-    scheme, _, place = uri.partition("://")
-    host = place.rpartition(":")[0].strip("[]")
-    is_local = place.startswith("unix:") or host in ("localhost", "::1") or re.fullmatch(r"127(\.\d+){3}", host)
-    return scheme == "firelite" and not is_local
-
-
-def refuse_untrusted(
-    file: Path, digest: str, values: Mapping[str, Any], lines: Mapping[tuple[str, ...], int], home: Path
-) -> None:
-    """Raise ConfigError if a folder's own *file* sets guarded keys and the user does not trust its content.
-
-    *digest* is the hash of the bytes from which *values* were parsed, so that a change in between is noticed.
-    """
-    keys = untrusted_keys(file, digest, values, home)
-    if not keys:
-        return
-    why = "can start programs, send your API key elsewhere, use your account or loosen limits"
-    told = [f"{file}:{_line(key, lines)}: {key} {why}" for key in keys]
-    told.append(f"read the file, then trust its content: {command_line('agent', 'trust', file)}")
-    raise ConfigError("\n".join(told))
-
-
-def _starting_capabilities(values: Mapping[str, Any]) -> list[str]:
-    """Return the key of the capabilities if one of them starts servers, or reaches private hosts."""
-    uses = values.get("capabilities")
-    listed = cast("list[object]", uses) if isinstance(uses, list) else []
-    names = [cast("Mapping[str, object]", use).get("id") if isinstance(use, Mapping) else use for use in listed]
-    reaching = [use for use in listed if isinstance(use, Mapping) and _has_hosts(cast("Mapping[str, Any]", use))]
-    return ["capabilities"] if "mcp" in names or reaching else []
-
-
-def _has_hosts(use: Mapping[str, Any]) -> bool:
-    """Return True if a capability is given private hosts that it may reach."""
-    return bool(_section(use, "config").get("allow_hosts"))
-
-
-def _outer_folders(values: Mapping[str, Any]) -> list[str]:
-    """Return the key of the folders of skills if one of them is outside of the folder of the file."""
-    given = _section(values, "skills").get("dir")
-    named = cast("list[object]", given) if isinstance(given, list) else [given]
-    outer = [path for path in named if isinstance(path, str) and os.path.normpath(path).startswith(("/", "~", ".."))]
-    return ["skills.dir"] if outer else []
-
-
-def _flatten(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, object]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(cast("Mapping[str, Any]", value), f"{above}{key}.")
-        else:
-            yield f"{above}{key}", value
-
-
-def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = values.get(name)
-    return cast("Mapping[str, Any]", section) if isinstance(section, Mapping) else {}
-
-
-def _line(key: str, lines: Mapping[tuple[str, ...], int]) -> int:
-    keys = tuple(key.split("."))
-    while keys and keys not in lines:
-        keys = keys[:-1]
-    return lines.get(keys, 1)
 
 
 def digest_of_folder(folder: Path) -> str:

@@ -63,7 +63,7 @@ HOSTILE_SWARM = {
 }
 REMOTE_STORES = {
     f"store {uri}": (f"store: {{uri: '{uri}'}}", "store.uri")
-    for uri in ("firelite://evil.example:80", "firelite://10.0.0.1:80", "firelite://[2001:db8::1]:80")
+    for uri in ("firelite://evil.example:80", "firelite://10.0.0.1:80", "firelite://[2001:db8::1]:80", "firestore")
 }
 HARMLESS_SWARM = ("firelite://127.0.0.1:8080", "firelite://localhost:1", "firelite://[::1]:1", "firelite://unix:/x/y")
 HARMLESS = (
@@ -105,8 +105,8 @@ def test_folder_of_a_swarm_that_is_not_trusted_cannot_set_the_key(
         load_settings(tmp_path, environment={})
 
 
-@pytest.mark.parametrize("uri", [*HARMLESS_SWARM, "embedded", "memory", "firestore"])
-def test_store_of_this_machine_or_of_google_needs_no_trust(uri: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("uri", [*HARMLESS_SWARM, "embedded", "memory"])
+def test_store_of_this_machine_needs_no_trust(uri: str, tmp_path: Path) -> None:
     (tmp_path / "swarm.yaml").write_text(f"store: {{uri: '{uri}'}}")
     assert load_settings(tmp_path, environment={}).store.uri == uri
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor
-from fireswarm.runs.sinks.files import RUN_ID, RunLog, new_run_id, read_events, run_folder
+from fireswarm.runs.sinks.files import RUN_ID, RunLog, new_run_id, open_copy, read_events, run_folder
 
 NAME = "20260101-000000-0a1b2c3d"
 
@@ -37,6 +38,19 @@ def test_event_is_written_at_once_as_a_valid_line(tmp_path: Path) -> None:
     assert {event.trace_id for event in read} == {read[0].trace_id}
     assert [event.span_id for event in read] == [f"turn-{turn}" for turn in range(len(read))]
     assert {event.redaction_mode for event in read} == {"redacted"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+def test_only_the_user_can_read_the_logs(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        log = log_in(tmp_path, copy=open_copy(tmp_path, Path("runs"), NAME))
+        log.event(EventType.RUN_STARTED, {"task": "private"})
+        log.close()
+    finally:
+        os.umask(before)
+    for folder in (tmp_path, tmp_path / "runs"):
+        assert (folder / NAME / "events.jsonl").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("left", [1, 30, 200])

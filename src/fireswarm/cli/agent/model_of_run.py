@@ -13,7 +13,8 @@ from fireswarm.errors import ConfigError
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.run_folders import make_kept_folder
-from fireswarm.settings.trust import TrustedFiles, digest_of, guarded_keys, trusts_all
+from fireswarm.settings.trust import TrustedFiles, digest_of, trusts_all
+from fireswarm.settings.untrusted import guarded_keys
 
 MODEL_FILE = "model.json"
 FIELDS = ("provider", "name", "script")

@@ -10,7 +10,8 @@ import typer
 from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor, spell
 from fireswarm.settings.load import read_source
-from fireswarm.settings.trust import TrustedFiles, digest_of, digest_of_folder, guarded_keys
+from fireswarm.settings.trust import TrustedFiles, digest_of, digest_of_folder
+from fireswarm.settings.untrusted import guarded_values
 from fireswarm.skills.packs.discovery import SKILL_FILE
 
 SETTINGS = (".yaml", ".yml")
@@ -51,12 +52,5 @@ def _allowed_by_file(file: Path) -> list[str]:
     """Return the guarded keys of a settings file with their values; other files are notes for the model."""
     if file.suffix not in SETTINGS:
         return ["its text counts as the user's words"]
-    values = read_source(file).values
-    keys = guarded_keys(values)
-    return [f"{key}: {_value_at(key, values)}" for key in keys] or ["nothing that it does not allow already"]
-
-
-def _value_at(key: str, values: object) -> str:
-    for part in key.split("."):
-        values = values.get(part) if isinstance(values, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return str(values)
+    guarded = guarded_values(read_source(file).values, file.parent)
+    return [f"{key}: {value}" for key, value in guarded.items()] or ["nothing that it does not allow already"]

@@ -178,11 +178,11 @@ class AnthropicModel:
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         """Return the arguments of ``messages.create``."""
         arguments: dict[str, Any] = {
+            **self._options,
             "model": self.name,
             "max_tokens": request.max_tokens,
             "system": [{"type": "text", "text": request.system, "cache_control": _CACHED}],
             "messages": _mark_last([_wire(message) for message in request.messages]),
-            **self._options,
         }
         if request.tools:
             arguments["tools"] = _tools_of(request.tools)

@@ -175,11 +175,11 @@ class GeminiModel:
     def _config(self, request: ChatRequest) -> types.GenerateContentConfig:
         """Return the request's generation config. Raises ModelRejected for invalid options."""
         fields: dict[str, Any] = {
+            **self._options,
             "system_instruction": request.system,
             "max_output_tokens": request.max_tokens,
             "automatic_function_calling": types.AutomaticFunctionCallingConfig(disable=True),
             "automatic_continuation": False,
-            **self._options,
         }
         if request.tools:
             fields["tools"] = [

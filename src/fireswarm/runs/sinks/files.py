@@ -86,7 +86,7 @@ class RunLog:
         if self._earlier and (reason := _lost_steps(folder, self.step_file)):
             self.step_file.close()
             raise InvalidInput(reason)
-        self._file = (folder / EVENTS_FILE).open("ab")
+        self._file = append_without_links(folder, (EVENTS_FILE,))
 
     @property
     def follows(self) -> bool:
