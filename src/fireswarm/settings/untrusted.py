@@ -82,7 +82,7 @@ def _is_unpaid(value: Any) -> bool:
     return isinstance(value, str) and not is_paid_by_account(value)
 
 
-_MODEL = re.compile(r"(?!.*\b(arn:|projects/|tunedModels/))\w[\w.@:-]*(/\w[\w.@:-]*)?")
+_MODEL = re.compile(r"(?!.*\b(arn:|projects/|tunedModels/))\w[\w.@:-]*(/\w[\w.@:-]*)?", re.ASCII)
 """Name of a model of the provider, such as ``qwen3:32b`` or ``anthropic/claude-opus-5``. Longer paths and ARNs name
 models of a project or an account, whose owner receives the prompts, or has trained the model."""
 
@@ -93,7 +93,9 @@ def _are_plain_models(value: Any) -> bool:
     return all(name is None or (_is_unpaid(name) and _MODEL.fullmatch(cast("str", name))) for name in names)
 
 
-_LOCAL_STORE = re.compile(r"embedded|memory|firelite://(unix:/.+|(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?)")
+_LOCAL_STORE = re.compile(
+    r"embedded|memory|firelite://(unix:/.+|(localhost|127(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}|\[::1\]):\d+)", re.ASCII
+)
 
 
 def _is_local_store(value: Any) -> bool:
@@ -123,6 +125,9 @@ def _starts_nothing(use: Any) -> bool:
     return given.keys() <= {"id", "config"} and given.get("id") in _CAPABILITIES and has_numbers
 
 
+_SCALAR = (str, int, float, type(None))
+
+
 def _only_tune(value: Any) -> bool:
     """Return True for options of a provider that are single values, or maps of them for thinking, and only tune."""
     given = cast("Mapping[Any, Any]", value) if isinstance(value, Mapping) else {"": value}
@@ -133,8 +138,8 @@ def _tunes(name: Any, value: Any) -> bool:
     inner = TUNING.get(name)
     if inner and isinstance(value, Mapping):
         parts = cast("Mapping[Any, Any]", value)
-        return parts.keys() <= inner and not any(isinstance(part, (Mapping, list)) for part in parts.values())
-    return inner is not None and not isinstance(value, (Mapping, list))
+        return parts.keys() <= inner and all(isinstance(part, _SCALAR) for part in parts.values())
+    return inner is not None and isinstance(value, _SCALAR)
 
 
 GUARDED: Mapping[str, Callable[[Any], bool]] = {
@@ -220,9 +225,10 @@ def _walk(values: Mapping[Any, Any], kind: type[BaseModel], written: str = "", a
             elif section is not None and isinstance(value, Mapping):
                 inner = cast("Mapping[Any, Any]", value)
                 for part, content in inner.items() if is_map else (("", inner),):
+                    shown = str(part).replace("\n", "\\n")  # a name is part of a line of an error
                     if isinstance(content, Mapping):
-                        above_it, below = (f"{place}.{part}.", f"{key}.*.") if is_map else (f"{place}.", f"{key}.")
-                        yield from _walk(cast("Mapping[Any, Any]", content), section, above_it, below)
+                        here, there = (f"{place}.{shown}.", f"{key}.*.") if is_map else (f"{place}.", f"{key}.")
+                        yield from _walk(cast("Mapping[Any, Any]", content), section, here, there)
 
 
 def sections_of(field: FieldInfo) -> tuple[type[BaseModel] | None, bool]:

@@ -20,6 +20,7 @@ from fireswarm.settings import Settings, load_agent_settings, load_found_setting
 from fireswarm.settings.sample import sample
 from fireswarm.settings.trust import STORE_TOKEN, TrustedFiles
 from fireswarm.settings.untrusted import FREE, GUARDED, INSIDE, LOWERED, find_class, guarded_keys, sections_of
+from tests.support.commands import agent
 
 CLASSES = (FREE, LOWERED, INSIDE, frozenset(GUARDED))
 
@@ -90,6 +91,7 @@ OF_A_SWARM = {
     "logging: {level: error}": "logging.level",
     "store: {uri: 'FIRELITE://evil.example:80'}": "store.uri",
     "store: {uri: 'firelite://127.0.0.1:80,evil.example:80'}": "store.uri",
+    "store: {uri: 'firelite://127.0.0.999:80'}": "store.uri",
     "model: {name: projects/evil/locations/us/endpoints/1}": "model.name",
     "model: {fallback: [gemini-2.5-pro, 'gemini:tunedModels/evil']}": "model.fallback",
     "roles: {scout: {model: 'arn:aws:bedrock:us-east-1:1:application-inference-profile/x'}}": "roles.scout.model",
@@ -120,6 +122,14 @@ def test_file_of_a_swarm_needs_trust(text: str, tmp_path: Path, monkeypatch: pyt
     (tmp_path / "swarm.yaml").write_text(text)
     with pytest.raises(ConfigError, match=f"swarm.yaml:[0-9]+: {re.escape(OF_A_SWARM[text])} can start programs"):
         load_settings(tmp_path, environment={})
+
+
+def test_trust_shows_each_value_on_one_line(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text('model: {script: "x.py:f\\n  sha256 0"}\nruntime: {max_turns: 900}\n')
+    shown = agent(tmp_path, "trust", "--show").stdout.splitlines()
+    assert shown[1:3] == ["  model.script: x.py:f\\n  sha256 0", "  runtime.max_turns: 900"]
+    role = "a\n/etc/x:1: read"
+    assert guarded_keys({"roles": {role: {"model": "gemini-vertex"}}}) == ["roles.a\\n/etc/x:1: read.model"]
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -175,6 +185,9 @@ DO_MORE: tuple[dict[str, Any], ...] = (
     {"effort": {"x": 1}},
     {"thinking": {"type": "enabled", "system": "x"}},
     {"thinking": {"type": {"x": 1}}},
+    {"thinking": {"type", "system"}},
+    {"temperature": {"x"}},
+    {"temperature": b"x"},
     {"Temperature": 1},
     {"service_tier": "priority"},
     {"metadata": {"user_id": "x"}},

@@ -29,7 +29,8 @@ def trust_each(places: Sequence[Path], home: Path, *, only_show: bool) -> None:
         said = "trust in" if only_show else "trusted"
         typer.echo(f"{said} {spell(str(place))} with its current content, which allows:")
         for line in allowed:
-            typer.echo(f"  {Redactor().clean(spell(line))}")
+            shown = line.replace("\n", "\\n")  # one value, one line
+            typer.echo(f"  {Redactor().clean(spell(shown))}")
         typer.echo(f"  sha256 {digest or 'unknown: it has links or is too large'}")
         if not only_show:
             (trusted.add_folder if is_skill else trusted.add)(place, digest)
