@@ -249,6 +249,14 @@ def test_field_that_limits_the_answer_is_no_other_field(tmp_path: Path) -> None:
         load_agent_settings(file)
 
 
+@pytest.mark.parametrize("kind", [AnthropicModel.direct, OpenAiModel])
+def test_option_of_a_program_does_not_replace_what_an_adapter_sends(kind: Any) -> None:
+    request = ChatRequest("Be brief.", (ChatMessage("user", "Hello."),), 100)
+    replacing = {"system": "EVIL", "messages": ["EVIL"], "model": "EVIL", "max_tokens": 9, "max_completion_tokens": 9}
+    plain, sent = (kind("model-x", "key", options=options).preview(request) for options in ({}, replacing))
+    assert {name: sent[name] for name in plain} == plain
+
+
 @pytest.mark.parametrize(
     "adapter",
     [

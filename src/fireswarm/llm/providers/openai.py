@@ -141,7 +141,8 @@ class OpenAiModel:
                 arguments["tool_choice"] = "none"
         elif request.schema is not None and request.native:
             arguments["response_format"] = _format(request.schema) if self._by_schema else {"type": "json_object"}
-        return {name: value for name, value in (arguments | self._options).items() if value is not None}
+        merged = self._options | arguments
+        return {name: value for name, value in merged.items() if self._options.get(name, value) is not None}
 
     def _with_headers(self, arguments: dict[str, Any]) -> dict[str, Any]:
         return {**arguments, "extra_headers": {**self.headers, **arguments.get("extra_headers", {})}}
@@ -165,7 +166,7 @@ class OpenAiModel:
         on_broken: Callable[[TokenUsage], None] | None,
     ) -> tuple[Gathered, Any]:
         """Stream one answer and pass its text to *on_text*. Raises ModelUnavailable if the stream ends early."""
-        wanted = {"stream": True, "stream_options": {"include_usage": True}} | arguments
+        wanted = {"stream_options": {"include_usage": True}} | arguments | {"stream": True}
         if self._options.get("stream_options", True) is None:
             del wanted["stream_options"]
         try:
