@@ -3,8 +3,8 @@
 A repository's configuration can name programs: hooks, filters, external diffs, text converters, signature checkers,
 transports. Each such key is overridden for the call, whatever the repository, an included file or a worktree contains.
 Git does not look into submodules, whose configuration is their own, and finds no program by its name, itself included.
-A repository that reads files elsewhere, by a link or in a file of git, is refused. The user's and the system's configuration are not read, except for the folders that the user trusts
-(``safe.directory``).
+A repository that reads files elsewhere, by a link or in a file of git, is refused. The user's and the system's
+configuration are not read, except for the folders that the user trusts (``safe.directory``).
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _leads_back(own: Path, entry: Path) -> bool:
 
 
 def _links_in(folder: Path) -> Iterator[str]:
-    """Yield the path of each link in a repository, and "" for each other file. Work trees of it have their own files."""
+    """Yield the path of each link in a repository, and "" for each other file, except for those of its submodules."""
     waiting = [str(folder)]
     while waiting:
         with os.scandir(waiting.pop()) as entries:
@@ -282,7 +282,7 @@ def _program() -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Return the few variables that git needs: no programs, no other configuration, no prompts, transports and locks."""
+    """Return the few variables that git needs: no programs, other configuration, prompts, transports or locks."""
     kept = {name: value for name, value in os.environ.items() if name in ("TMPDIR", "SYSTEMROOT")}
     return kept | {
         "PATH": os.devnull,
