@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
 from pathlib import Path
 
 from fireswarm.contracts.skills.permissions import MAX_NAMED_FILES
 from fireswarm.mind import gate
 from fireswarm.skills.command_rules import CommandsOf
-from fireswarm.skills.packs.content_hash import content_hash
+from fireswarm.skills.packs.content_hash import whole_hash
 
 HASH_CHARS = 16
 MAX_HASHED_BYTES = 50_000_000
@@ -19,24 +23,33 @@ MAX_HASHED_BYTES = 50_000_000
 MAX_NAME_CHARS = 1_000
 """Longer texts of an input are no names of files."""
 
+MAX_FOLDERS = 20
+MAX_LOOKS = 20_000
+"""Maximum number of places at which the files of a line are looked for."""
+
+MAX_OPTION_CHARS = 100
+_SEPARATORS = re.compile(r"[\s;&|()<>{}`\"'=,:@\\$]+")
+_PATTERN = re.compile(r"[*?\[]")
+
 
 def files_of(call: gate.Call, workspace: Path) -> tuple[str, ...]:
     """Return the files of *workspace* that a call names, ``NAME sha256:HASH`` each, and the skill whose code runs.
 
-    Programs of the system, folders, and names that a shell computes are not among them.
+    A name in a line is looked for in each folder that the line names: a shell may have gone there. Programs of the
+    system, folders, and names that a shell computes from variables and outputs are not among them.
     """
     root = Path(os.path.realpath(workspace))
     folder = call.cwd or root
+    names = [name for name in dict.fromkeys(_names_in(call)) if 0 < len(name) <= MAX_NAME_CHARS and "\0" not in name]
+    folders = _folders_of(names, folder) if call.tool == gate.BASH else [folder]
     named: dict[Path, str] = {}
-    for name in dict.fromkeys(_names_in(call)):
-        if not 0 < len(name) <= MAX_NAME_CHARS or "\0" in name:
-            continue
-        path = Path(os.path.realpath(folder / name))
-        if path.is_relative_to(root) and path.is_file():
-            named[path] = f"{path.relative_to(root).as_posix()} sha256:{_hash_of(path)}"
+    for where, name in islice(product(folders, names), MAX_LOOKS):
+        for path in _files_at(where, name):
+            if path.is_relative_to(root) and path not in named:
+                named[path] = f"{path.relative_to(root).as_posix()} sha256:{_hash_of(path)}"
     listed = [*named.values()]
     if call.skill is not None:
-        listed.insert(0, f"skill {call.skill.name} {content_hash(call.skill.folder)}")
+        listed.insert(0, f"skill {call.skill.name} {whole_hash(call.skill.folder)}")
     if len(listed) > MAX_NAMED_FILES:
         rest = hashlib.sha256("\n".join(listed[MAX_NAMED_FILES:]).encode()).hexdigest()[:HASH_CHARS]
         return (*listed[:MAX_NAMED_FILES], f"{len(listed) - MAX_NAMED_FILES:,} more sha256:{rest}")
@@ -51,6 +64,54 @@ def _names_in(call: gate.Call) -> Iterator[str]:
         for word in words:
             yield word
             yield word.rpartition("=")[2]
+    yield from _shell_words(call.argument)
+    for word in _SEPARATORS.split(call.argument):
+        yield word
+        if word.startswith("-"):
+            yield from (word[start:] for start in range(2, min(len(word), MAX_OPTION_CHARS)))
+
+
+def _shell_words(line: str) -> Iterator[str]:
+    """Yield the words of a line without their quotes, among them the targets of redirections."""
+    words = shlex.shlex(line, posix=True, punctuation_chars=True)
+    words.commenters = ""
+    with contextlib.suppress(ValueError):  # an open quote
+        yield from words
+
+
+def _folders_of(names: Sequence[str], start: Path) -> list[Path]:
+    """Return the folders in which a line may name files: *start*, and each that it names, also within another one."""
+    found = [start]
+    for folder in found:  # grows
+        for name in names:
+            place = Path(os.path.normpath(folder / name))
+            if len(found) < MAX_FOLDERS and place not in found and _is_folder(place):
+                found.append(place)
+    return found
+
+
+def _is_folder(place: Path) -> bool:
+    try:
+        return place.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _files_at(folder: Path, name: str) -> Iterator[Path]:
+    """Yield the file with a name, or those that fit its pattern, where links lead."""
+    if _PATTERN.search(name):
+        with contextlib.suppress(OSError, ValueError, NotImplementedError, re.error):
+            yield from (Path(os.path.realpath(each)) for each in islice(_fitting(folder, name), MAX_NAMED_FILES))
+        return
+    path = Path(os.path.realpath(folder / name))
+    with contextlib.suppress(OSError, ValueError):
+        if path.is_file():
+            yield path
+
+
+def _fitting(folder: Path, pattern: str) -> Iterator[str]:
+    """Yield the files that fit a pattern of a shell, in order."""
+    yield from (str(each) for each in folder.glob(pattern) if "**" not in pattern and each.is_file())
 
 
 def _hash_of(path: Path) -> str:

@@ -1,15 +1,19 @@
-"""The hash of a skill's files, by which a run says which version of the skill it used."""
+"""Hashes of a skill's files: the version that a run used, and the whole that an approval is for."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 MAX_FILES = 1_000
 MAX_FILE_BYTES = 5_000_000
-"""Limits of what is hashed. Of a larger file, the size is."""
+"""Limits of what is hashed as a version. Of a larger file, the size is."""
 
 HASH_CHARS = 16
+PART_BYTES = 1_000_000
 
 
 def content_hash(folder: Path) -> str:
@@ -30,3 +34,47 @@ def content_hash(folder: Path) -> str:
         except OSError:
             digest.update(f"{name}\0unreadable".encode())
     return digest.hexdigest()[:HASH_CHARS]
+
+
+def whole_hash(folder: Path) -> str:
+    """Return a hash of all that code in a folder can load: each file, hidden, compiled or large, and where links lead.
+
+    Blocks. Unreadable files count by name.
+    """
+    digest = hashlib.sha256()
+    for path in _every_file(folder, set()):
+        try:
+            digest.update(f"{path.relative_to(folder).as_posix()}\0".encode("utf-8", "surrogateescape"))
+            digest.update(_hash_of_file(path))
+        except OSError:
+            digest.update(b"unreadable")
+    return digest.hexdigest()[:HASH_CHARS]
+
+
+def _every_file(folder: Path, seen: set[str]) -> Iterator[Path]:
+    """Yield what is in a folder, in order, also below links to folders; each folder once."""
+    real = os.path.realpath(folder)
+    if real in seen:
+        return
+    seen.add(real)
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        yield folder
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from _every_file(entry, seen)
+        else:
+            yield entry
+
+
+def _hash_of_file(path: Path) -> bytes:
+    """Return the hash of a regular file, and of the kind of any other: reading a pipe would not end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        return b"special"
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(PART_BYTES):
+            digest.update(part)
+    return digest.digest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.machinery
 import importlib.util
 import math
 import os
@@ -17,7 +18,7 @@ import threading
 import traceback
 import zlib
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, OUTPUT_VARIABLE
@@ -35,6 +36,19 @@ MODEL_KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GO
 
 RESPONSES = "fireswarm.contracts.llm.response"
 """Module of AgentResponse. It is imported already if a skill returns one."""
+
+
+class _Source(importlib.machinery.SourceFileLoader):
+    """Loads a module from its source, and neither reads nor writes compiled code beside it.
+
+    A person reads the source. Compiled code beside it may be of another one.
+    """
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of a module, compiled now."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
 
 _guarded = threading.Event()
 _loaded: dict[str, tuple[tuple[str, int], ...]] = {}
@@ -99,8 +113,27 @@ def load_entry(folder: Path, entry: Path) -> ModuleType:
         assert spec is not None
         package = importlib.util.module_from_spec(spec)
         package.__path__ = [str(scripts)]
+        _load_from_source(scripts)
         sys.modules[package_name] = package
     return importlib.import_module(f"{package_name}.{entry.stem}")
+
+
+def _load_from_source(scripts: Path) -> None:
+    """Load what is in a folder from source only. Other folders are loaded as usual."""
+    place = str(scripts)
+    make_finder = importlib.machinery.FileFinder.path_hook(
+        (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES),
+        (_Source, importlib.machinery.SOURCE_SUFFIXES),
+    )
+
+    def find_in_scripts(path: str) -> Any:
+        if path != place and not path.startswith(f"{place}{os.sep}"):
+            raise ImportError
+        return make_finder(path)
+
+    sys.path_hooks.insert(0, find_in_scripts)
+    for known in [path for path in sys.path_importer_cache if path == place or path.startswith(f"{place}{os.sep}")]:
+        del sys.path_importer_cache[known]
 
 
 def _stamp(folder: Path) -> tuple[tuple[str, int], ...]:

@@ -1,0 +1,129 @@
+"""The files that an approval is for: what a line names, wherever a shell goes, and what a skill's code loads."""
+
+from __future__ import annotations
+
+import os
+import py_compile
+from pathlib import Path
+
+import pytest
+
+from fireswarm.contracts.grant import Grant
+from fireswarm.mind.approvals import bind_call, decision_on, place_of
+from fireswarm.mind.calls.named_files import files_of
+from fireswarm.mind.gate import Call, command_call
+from fireswarm.skills.packs.content_hash import whole_hash
+from fireswarm.skills.running.in_child import load_entry
+
+LINES = (
+    ("bash run.sh", "run.sh"), ("bash < run.sh", "run.sh"), ("bash 0<run.sh", "run.sh"),
+    ("bash <'my run.sh'", "my run.sh"), ("cd sub && ./x.sh", "sub/x.sh"), ("(cd sub; sh x.sh)", "sub/x.sh"),
+    ("pushd sub/deep; . ./y.sh", "sub/deep/y.sh"), ("cd sub; cd deep; ./y.sh", "sub/deep/y.sh"),
+    ("make -fevil.mk", "evil.mk"), ("make --file=evil.mk", "evil.mk"), ("make -C sub -f evil.mk", "sub/evil.mk"),
+    ("env -C sub ./x.sh", "sub/x.sh"), ("git -C sub apply a.patch", "sub/a.patch"),
+    ("git apply < a.patch", "a.patch"), ("python3 - < job.py", "job.py"),
+    ("curl -d@out.txt https://localhost", "out.txt"), ("tar -xzfall.tar", "all.tar"),
+    ("F=run.sh; bash $F", "run.sh"), ("bash -c 'cd sub; ./x.sh'", "sub/x.sh"), ("bash *.sh", "run.sh"),
+    ("cd sub; for f in x*; do sh $f; done", "sub/x.sh"), ("bash r[tu]n.sh", "run.sh"),
+    ("bash my\\ run.sh", "my run.sh"), ("bash <<EOF\n./run.sh\nEOF", "run.sh"),
+    ("cat a | bash -s<run.sh", "run.sh"), ("bash <(cat run.sh)", "run.sh"), ("source ./run.sh", "run.sh"),
+    ("rsync -e./run.sh a b", "run.sh"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "name"), LINES)
+def test_a_yes_does_not_count_after_a_file_that_the_line_names_was_changed(
+    line: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "sub" / "deep").mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("echo harmless\n")
+    before = bind_call(command_call(line, tmp_path), Grant(tmp_path))
+    answered = {place_of(before, "0/1.1"): {"approval": "yes"}}
+    assert decision_on(before, place_of(before, "0/1.1"), answered) is not None
+    (tmp_path / name).write_text("echo evil\n")
+    after = bind_call(command_call(line, tmp_path), Grant(tmp_path))
+    assert decision_on(after, place_of(after, "0/1.1"), answered) is None, before.files
+
+
+@pytest.mark.parametrize(
+    "line", ["echo hello", "ls -la", "cat ../other.txt", "cd ..; cat other.txt", "", "'", "<", "*"]
+)
+def test_only_files_of_the_workspace_are_named(line: str, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("x")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "link.txt").symlink_to("../other.txt")
+    assert files_of(command_call(line, folder), folder) == ()
+    assert files_of(command_call("cat link.txt", folder), folder) == ()
+
+
+def test_long_line_is_read_within_a_limit(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"d{number}").mkdir()
+    line = " ".join([f"d{number % 30}/{'x' * 60}{number} -{'y' * 200}" for number in range(20_000)])
+    assert files_of(Call("Bash", line), tmp_path) == ()
+
+
+def plant(folder: Path, kind: str) -> None:
+    """Change what code of the skill could load, in a place that nobody looks at."""
+    match kind:
+        case "compiled":
+            cache = folder / "scripts" / "__pycache__"
+            cache.mkdir()
+            (cache / "run.cpython-312.pyc").write_bytes(b"x")
+        case "hidden":
+            (folder / "scripts" / ".more.py").write_text("x = 1\n")
+        case "large":
+            with (folder / "large.bin").open("r+b") as file:
+                file.write(b"changed")
+        case "late":
+            (folder / "zzz" / "1100.txt").write_text("changed")
+        case "linked":
+            (folder.parent / "shared" / "lib.py").write_text("changed")
+        case _:
+            (folder / "link.txt").unlink()
+            (folder / "link.txt").symlink_to("large.bin")
+
+
+@pytest.mark.parametrize("kind", ["compiled", "hidden", "large", "late", "linked", "link"])
+def test_hash_of_a_skill_is_of_all_that_its_code_loads(kind: str, tmp_path: Path) -> None:
+    folder = tmp_path / "skill"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "zzz").mkdir()
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "lib.py").write_text("x = 1\n")
+    (folder / "scripts" / "run.py").write_text("x = 1\n")
+    (folder / "SKILL.md").write_text("x")
+    (folder / "large.bin").write_bytes(bytes(6_000_000))
+    for number in range(1_101):
+        (folder / "zzz" / f"{number}.txt").write_text("x")
+    (folder / "shared").symlink_to("../shared")
+    (folder / "again").symlink_to(".")
+    (folder / "link.txt").symlink_to("SKILL.md")
+    os.mkfifo(folder / "pipe")
+    before = whole_hash(folder)
+    assert whole_hash(folder) == before
+    plant(folder, kind)
+    assert whole_hash(folder) != before
+
+
+def test_code_of_a_skill_runs_from_its_source(tmp_path: Path) -> None:
+    """Compiled code that does not say of which source it is would run in the place of what a person reads."""
+    scripts = tmp_path / "nice" / "scripts"
+    scripts.mkdir(parents=True)
+    (tmp_path / "evil.py").write_text("NAME = 'evil'\n")
+    modes = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    for name in ("run", "helper"):
+        (scripts / f"{name}.py").write_text(
+            "from . import helper\nNAME = 'nice'\n" if name == "run" else "NAME = 'nice'\n"
+        )
+        planted = Path(py_compile.compile(str(tmp_path / "evil.py"), invalidation_mode=modes) or "")
+        cache = scripts / "__pycache__"
+        cache.mkdir(exist_ok=True)
+        planted.rename(cache / planted.name.replace("evil", name))
+    (scripts / "only.pyc").write_bytes(next((scripts / "__pycache__").iterdir()).read_bytes())
+    module = load_entry(scripts.parent, Path("scripts/run.py"))
+    assert (module.NAME, module.helper.NAME) == ("nice", "nice")
+    with pytest.raises(ModuleNotFoundError):
+        load_entry(scripts.parent, Path("scripts/only.py"))

@@ -1,0 +1,114 @@
+"""Git reads and starts nothing outside of a folder's repository: in submodules, other repositories, and the PATH."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fireswarm.errors import GitFailed
+from fireswarm.processes.git import changes_since, head_commit, run_git
+from tests.support.repositories import marks, plain_git, set_keys
+
+
+@pytest.mark.parametrize("ignore", ["none", "untracked", "dirty"])
+@pytest.mark.parametrize("indexed", [True, False])
+def test_git_does_not_start_in_a_submodule(
+    ignore: str, indexed: bool, repository: Path, program: Path, tmp_path: Path
+) -> None:
+    """The entry of a submodule, and its file .gitmodules, need only be in the index, which commands may write."""
+    part = repository / "part"
+    part.mkdir()
+    plain_git(part, "init", "--quiet")
+    (part / "a.txt").write_text("1\n")
+    plain_git(part, "add", "--all")
+    plain_git(part, "commit", "--quiet", "--message", "part")
+    (part / ".git" / "info" / "attributes").write_text("* filter=evil")
+    set_keys(part / ".git" / "config", {"filter.evil.clean": str(program), "core.fsmonitor": str(program)})
+    (part / "a.txt").write_text("2\n")
+    modules = f'[submodule "p"]\n\tpath = part\n\turl = ./part\n\tignore = {ignore}\n'
+    (repository / ".gitmodules").write_text(modules)
+    plain_git(repository, "add", ".gitmodules", "part")
+    plain_git(repository, "commit", "--quiet", "--message", "with a part")
+    program.with_name("ran").unlink(missing_ok=True)
+    if indexed:
+        (repository / ".gitmodules").unlink()
+    for arguments in (("diff",), ("diff", "HEAD~1"), ("log", "-p"), ("show",), ("add", "part"), ("commit", "-am", "x")):
+        run_git_or_not(repository, *arguments)
+    (repository / "a.txt").write_text("changed again\n")
+    (repository / "newer.txt").write_text("newer\n")
+    run_git(repository, "status", "--porcelain", "--branch")
+    shown = changes_since(repository, head_commit(repository)).decode()
+    assert "+newer" in shown and "+changed again" in shown
+    assert marks(program) == ""
+    plain_git(repository, "status", "--ignore-submodules=none")
+    assert marks(program)
+
+
+def run_git_or_not(folder: Path, *arguments: str) -> None:
+    with contextlib.suppress(GitFailed):
+        run_git(folder, *arguments)
+
+
+def test_git_finds_no_program_by_its_name(repository: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither another git: whatever starts one in another repository, its configuration is not ours."""
+    set_keys(repository / ".git" / "config", {"alias.evil2": "!evil", "alias.evil3": "evil", "core.pager": "cat"})
+    for name in ("git", "git-evil", "cat"):
+        shutil.copy(program, program.parent / name)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    for arguments in (("evil",), ("evil2",), ("evil3",), ("log",), ("submodule", "status"), ("gc",), ("repack",)):
+        run_git_or_not(repository, *arguments)
+    assert marks(program) == ""
+
+
+def elsewhere(kind: str, folder: Path, private: Path) -> None:
+    """Make a folder's repository read the files of another one."""
+    own, other = folder / ".git", private / ".git"
+    if kind in ("file", "file of a work tree", "link"):
+        shutil.rmtree(own)
+    match kind:
+        case "file":
+            own.write_text(f"gitdir: {other}\n")
+        case "file of a work tree":
+            plain_git(private, "worktree", "add", "--quiet", "--detach", str(private.with_name("tree")))
+            own.write_text(f"gitdir: {other / 'worktrees' / 'tree'}\n")
+        case "link":
+            own.symlink_to(other)
+        case "common folder":
+            shutil.rmtree(own / "objects")
+            (own / "commondir").write_text(f"{other}\n")
+        case "alternates":
+            (own / "objects" / "info" / "alternates").write_text(f"{other / 'objects'}\n")
+        case "objects" | "refs" | "HEAD" | "index" | "logs" | "packed-refs":
+            place = own / kind
+            shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
+            place.symlink_to(other / kind)
+        case _:
+            [pack] = (other / "objects" / "pack").glob("*.pack")
+            (own / "objects" / "pack" / pack.name).symlink_to(pack)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("file", "file of a work tree", "link", "common folder", "alternates", "objects", "refs", "HEAD", "index"),
+        *("logs", "packed-refs", "pack"),
+    ],
+)
+def test_repository_elsewhere_is_not_read(kind: str, repository: Path, tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    shutil.copytree(repository, private)
+    (private / "payroll.txt").write_text("secret\n")
+    plain_git(private, "add", "--all")
+    plain_git(private, "commit", "--quiet", "--message", "private work")
+    plain_git(private, "gc", "--quiet")
+    elsewhere(kind, repository, private)
+    for arguments in (("status", "--porcelain", "--branch"), ("log", "--all", "--patch"), ("ls-files",)):
+        with pytest.raises(GitFailed, match="reads files elsewhere"):
+            run_git(repository, *arguments)
+    (repository / "deep").mkdir()
+    with pytest.raises(GitFailed, match="reads files elsewhere"):
+        run_git(repository / "deep", "log")
