@@ -7,12 +7,14 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
+from benchmarks.pipeline_corpus import record
 from fireswarm.contracts.swarm.task import TaskStatus
-from fireswarm.pipelines import lay_out, lost_operations, recorded_node
+from fireswarm.pipelines import infer, lay_out, lost_operations, recorded_node
 from tests.support.pipeline import advised, family, files, submit, work
 from tests.support.swarm import SwarmRig
 
@@ -44,20 +46,20 @@ async def test_built_node_becomes_a_python_node_that_repeats_its_requests(swarm:
     assert all(operation["template"] for operation in schema["operations"])
     assert "code-convert" not in tasks
     validation = json.loads(left["validation.json"])
-    assert validation["passed"] and validation["pytest"].startswith("23 passed")
+    assert validation["passed"] and validation["pytest"].startswith("28 passed")
     trace = json.loads(left["trace_map.json"])["fields"]
     quotes = [piece["quote"] for piece in trace["operations.book.lend"]["evidence"]]
     assert any("/loans" in quote for quote in quotes), quotes
 
 
 MUTANTS = {
-    "another method": ('send("DELETE"', 'send("POST"'),
+    "another method": ('"DELETE",', '"POST",'),
     "another address": ('"/books/"', '"/book/"'),
     "a name of the query": ('"limit":', '"max":'),
     "a value of the body": ('take(parameters, "title")', 'take(parameters, "kind")'),
     "a nested field": ('"furtherFields"', '"furtherFields.note"'),
     "the credential": ("Bearer {}", "Token {}"),
-    "items of another place": ('items(answer_1, "books")', "items(answer_1)"),
+    "items of another place": ('items(take(answer_1, "books"))', "items(answer_1)"),
     "an answer of another place": ("copies.0.id", "copies.1.id"),
     "fixed items": ("'success': True", "'success': False"),
 }
@@ -110,6 +112,91 @@ async def test_operation_of_another_version_is_listed(swarm: SwarmRig, tmp_path:
     assert schema["unread"] == [
         {"name": "book.lend", "reason": "a form shows it in other versions of the node than 1 only"}
     ]
+
+
+def recorded(place: Path, execute: str, properties: str) -> dict[str, Any]:
+    """Record a node of a package of its own, which has one operation. *execute* is the body of its code."""
+    file = place / "Small.node.js"
+    place.mkdir(exist_ok=True)
+    (place / "package.json").write_text('{"name": "n8n-nodes-small", "n8n": {"credentials": []}}')
+    described = "{ displayName: 'Small', name: 'small', version: 1,"
+    described += " credentials: [{ name: 'smallOAuth2Api' }], properties: ["
+    operation = "{ name: 'operation', type: 'options', options: [{ name: 'Run', value: 'run' }], default: 'run' }"
+    file.write_text(
+        f"class Small {{ description = {described}{operation}, {properties}] }};\n"
+        f"async execute() {{ const given = (name) => this.getNodeParameter(name, 0);\n{execute} }} }}\n"
+        "exports.Small = Small;\n"
+    )
+    found = record(place, file)
+    assert "error" not in found, found
+    return found["nodes"][0]
+
+
+async def test_clock_and_random_values_are_the_same_in_each_recording_and_differ_between_inputs(tmp_path: Path) -> None:
+    code = """const crypto = require('crypto');
+    const body = { at: new Date().toISOString(), now: Date.now(), called: Date(),
+        r: Math.random(), id: crypto.randomUUID(), bytes: crypto.randomBytes(4).toString('hex'),
+        web: crypto.webcrypto.getRandomValues(new Uint8Array(2)).join() };
+    await this.helpers.httpRequest({ method: 'POST', url: 'https://a.example/x', body });
+    return [[]];"""
+    properties = "{ name: 'title', type: 'string', default: '' }, { name: 'day', type: 'dateTime', default: '' }"
+    first, second = (recorded(tmp_path / name, code, properties) for name in ("one", "two"))
+    assert first["operations"] == second["operations"]
+    bodies = [case["requests"][0]["body"] for case in first["operations"][0]["cases"]]
+    assert len(bodies) >= 4
+    for name in bodies[0]:
+        assert len({body[name] for body in bodies}) == len(bodies), name
+
+
+async def test_clock_of_the_recording_leaves_given_dates_as_they_are(tmp_path: Path) -> None:
+    code = """const day = new Date('2020-02-03T04:05:06Z');
+    const body = { day: day.toISOString(), utc: Date.UTC(2020, 1, 3), is: day instanceof Date,
+        same: day.constructor === Date };
+    await this.helpers.httpRequest({ method: 'POST', url: 'https://a.example/x', body });
+    return [[]];"""
+    node = recorded(tmp_path / "p", code, "")
+    body = node["operations"][0]["cases"][0]["requests"][0]["body"]
+    assert body == {"day": "2020-02-03T04:05:06.000Z", "utc": 1580688000000, "is": True, "same": True}
+
+
+async def test_fields_that_only_the_provider_knows_are_made_up(tmp_path: Path) -> None:
+    code = """const { oauthTokenData } = await this.getCredentials('smallOAuth2Api');
+    const qs = { key: oauthTokenData.organizer_key };
+    await this.helpers.httpRequest({ url: `${oauthTokenData.api_domain}/x`, qs });
+    return [[]];"""
+    node = recorded(tmp_path / "p", code, "")
+    request = node["operations"][0]["cases"][0]["requests"][0]
+    assert (request["url"], request["query"]) == ("https://apiurl.credential.example/x", {"key": "c_organizer_key"})
+    assert node["secrets"]["c_organizer_key"] == "organizer_key"
+
+
+async def test_pages_are_recorded_and_followed_by_the_template(tmp_path: Path) -> None:
+    code = """const found = [];
+    let cursor;
+    do {
+        const qs = { q: given('title'), cursor };
+        const page = await this.helpers.httpRequest({ url: 'https://a.example/v1/books', qs });
+        found.push(...page.books);
+        cursor = page.next;
+    } while (cursor && given('returnAll'));
+    return [this.helpers.returnJsonArray(found)];"""
+    properties = (
+        "{ name: 'title', type: 'string', default: '' }, { name: 'returnAll', type: 'boolean', default: false }"
+    )
+    node = recorded_node(recorded(tmp_path / "p", code, properties))
+    template = infer(node.operations[0].cases, "https://a.example/v1")
+    pages = template.requests[0].pages
+    assert pages is not None
+    assert (pages.cursor, pages.parameter, pages.value) == ("next", "returnAll", True)
+
+
+async def test_node_that_only_waits_for_events_says_so(tmp_path: Path) -> None:
+    place = tmp_path / "p"
+    recorded(place, "return [[]];", "")
+    file = place / "Small.node.js"
+    file.write_text(file.read_text().replace("async execute()", "async webhook()"))
+    cases = record(place, file)["nodes"][0]["operations"][0]["cases"]
+    assert "waits for events" in cases[0]["error"]
 
 
 def test_loss_is_counted_apart_from_the_recorder() -> None:

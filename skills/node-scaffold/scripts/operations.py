@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fireswarm import pipelines
 
-HELPERS = ("Nested", "credential", "filled", "given", "items", "quoted", "take", "within")
-"""Names of the transport that such code uses."""
+MAX_LINE_CHARS = 100
+"""Longer objects have a line for each entry."""
+
+NAMES = ("MISSING", *(name for name, each in vars(pipelines.shaping).items() if callable(each) and name.islower()))
+"""Names of shaping.py that such code may use."""
 
 
 def code_of(operation: pipelines.Operation, about: str) -> str:
@@ -20,30 +24,36 @@ def code_of(operation: pipelines.Operation, about: str) -> str:
     template = operation.template
     if template is None:
         raise ValueError(f"{operation.key} has no template")
-    lines = [f"\ndef {operation.function}(parameters: dict[str, Any], send: Send) -> Any:", f'    """{about}."""']
-    last = len(template.requests) - 1
-    used = {template.items.partition(".")[0]} if template.fixed_items is None else set[str]()
-    text = template.model_dump_json(include={"requests"})
-    used |= {str(number) for number in range(last + 1) if f"{pipelines.ANSWERS}.{number}" in text}
-    for number, request in enumerate(template.requests):
-        arguments = [_text(request.method), _path(request.path)]
-        body = "form" if request.encoding == "form" else "body"
-        for place, name in (("query", "query"), ("body", body), ("header", "headers")):
-            if expression := _place(request, place):
-                lines.append(f"    {name} = {expression}")
-                arguments.append(f"{name}={name}")
-        kept = f"{_answer(str(number))} = " if str(number) in used else ""
-        lines.append(f"    {kept}send({', '.join(arguments)})")
-    if template.fixed_items is not None:
-        lines.append(f"    return {list(template.fixed_items)!r}")
-    else:
-        number, _, name = template.items.partition(".")
-        lines.append(f"    return items({_answer(number)}{f', {_text(name)}' if name else ''})")
-    return "\n".join(lines) + "\n"
+    head = [f"\ndef {operation.function}(parameters: dict[str, Any], send: Send) -> Any:", f'    """{about}."""']
+    last = str(len(template.requests) - 1)
+    made = expression(template.items) if template.items is not None else _answer(last)
+    # `items` makes a list of what is none.
+    made = re.sub(r'^through\("items", (.*)\)$', r"\1", made)
+    lines = [f"    return items({made})"]
+    for number in reversed(range(len(template.requests))):
+        request, answer = template.requests[number], _answer(str(number))
+        sending = _sending(request)
+        if request.pages is not None and _pages(str(number)) in "\n".join(lines):
+            lines = [_following(request.pages, str(number)), *lines]
+        elif request.pages is not None:
+            lines = [_following(request.pages, str(number)).replace(f"{_pages(str(number))} = ", "", 1), *lines]
+        kept = f"{answer} = " if answer in "\n".join(lines) else ""
+        lines = [f"    {kept}{sending}", *lines]
+    return "\n".join([*head, *lines]) + "\n"
+
+
+def names_used(code: str) -> list[str]:
+    """Return the names of shaping.py in *code*."""
+    words = set(re.findall(r"\w+", re.sub(r'"(?:[^"\\]|\\.)*"', "", code)))
+    return sorted(words.intersection(NAMES))
 
 
 def _answer(number: str) -> str:
     return f"answer_{int(number) + 1}"
+
+
+def _pages(number: str) -> str:
+    return f"pages_{int(number) + 1}"
 
 
 def _text(text: str) -> str:
@@ -51,13 +61,37 @@ def _text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _path(path: str) -> str:
-    """Return the expression of an address: its text, and the parameters that stand in it."""
-    pieces = re.split(r"(\{[^{}]*\})", path)
-    terms = [f"quoted({_taken(piece[1:-1])})" if piece.startswith("{") else _text(piece) for piece in pieces if piece]
-    if path.startswith("{"):  # an address
-        terms[0] = f"str({terms[0].removeprefix('quoted(')}"
-    return " + ".join(terms) or '""'
+def _literal(value: Any) -> str:
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _sending(request: Any, depth: int = 1) -> str:
+    arguments = [_text(request.method), expression(request.path, depth)]
+    body = "form" if request.encoding == "form" else "body"
+    for name, value in (("query", request.query), (body, request.body), ("headers", request.headers)):
+        if value is not None:
+            arguments.append(f"{name}=content({expression(value, depth + 1)})")
+    return _call("send", arguments, depth)
+
+
+def _following(pages: Any, number: str) -> str:
+    """Return the line that asks for further pages."""
+    answer = _answer(number)
+    followed = _call("follow", [answer, _text(pages.cursor), f"lambda page: {_sending(pages.further, 2)}"], 1)
+    if pages.parameter:
+        taken = _taken(pages.parameter)
+        wanted = f"is {pages.value}" if isinstance(pages.value, bool) else f"== {_literal(pages.value)}"
+        return f"    {_pages(number)} = {followed} if {taken} {wanted} else [{answer}]"
+    return f"    {_pages(number)} = {followed}"
+
+
+def _call(name: str, arguments: list[str], depth: int) -> str:
+    """Return a call; one that is long has a line for each argument."""
+    line = f"{name}({', '.join(arguments)})"
+    if "\n" not in line and len(line) + 4 * depth <= MAX_LINE_CHARS:
+        return line
+    space = "    " * depth
+    return "\n".join([f"{name}(", *(f"{space}    {each}," for each in arguments), f"{space})"])
 
 
 def _taken(name: str) -> str:
@@ -65,42 +99,98 @@ def _taken(name: str) -> str:
     root, _, inner = name.partition(".")
     if root == pipelines.CREDENTIALS:
         return f"credential({_text(inner)})"
+    known = {pipelines.values.EACH: "entry", pipelines.values.PAGE: "page"}
+    if root in known:
+        return f"take({known[root]}, {_text(inner)})" if inner else known[root]
     if root == pipelines.ANSWERS:
         number, _, field = inner.partition(".")
         return f"take({_answer(number)}, {_text(field)})" if field else _answer(number)
     return f"take(parameters, {_text(name)})"
 
 
-def _value(part: Any) -> str:
-    if not part.parameter:
-        return repr(part.constant) if not isinstance(part.constant, str) else _text(part.constant)
-    expression = _taken(part.parameter)
-    if part.presence == "filled":
-        expression = f"filled({expression})"
-    if part.presence == "constant":
-        return f"filled({expression}, {part.constant!r})"
-    return expression if part.pattern == "{}" else f"within({_text(part.pattern)}, {expression})"
+def expression(value: Any, depth: int = 1) -> str:
+    """Return the Python expression of a value; *depth* is how far its further lines are indented."""
+    return "MISSING" if value is None else WRITERS[type(value)](value, depth)
 
 
-def _place(request: Any, place: str) -> str:
-    """Return the expression of the query, the body or the headers, or ""."""
-    parts = [part for part in request.parts if part.place == place]
-    if whole := next((part for part in parts if not part.name), None):
-        return _value(whole)
-    tree: dict[str, Any] = {}
-    for part in parts:
-        inner = tree
-        for key in part.name[:-1]:
-            inner = inner.setdefault(key, {})
-        inner[part.name[-1]] = _value(part)
-    return f"given({_literal(tree, 1)})" if tree else ""
+def _of_text(value: Any, depth: int) -> str:
+    names = [_taken(name) for name in value.names]
+    names = [f"nonempty({name})" for name in names] if value.presence == "filled" else names
+    return _call("within", [_text(value.pattern), *names], depth)
 
 
-def _literal(tree: dict[str, Any], depth: int) -> str:
-    """Return an object, each entry on a line of its own."""
-    space = "    " * (depth + 1)
-    entries = [
-        f"{space}{_text(key)}: {value if isinstance(value, str) else f'Nested({_literal(value, depth + 1)})'},"
-        for key, value in tree.items()
+def _of_listed(value: Any, depth: int) -> str:
+    entries = [expression(each, depth + 1) for each in value.entries]
+    return _call("list_present" if value.is_optional else "list_all", entries, depth)
+
+
+def _of_gathered(value: Any, depth: int) -> str:
+    return _call("gather", [_pages(value.request), *([_text(value.name)] if value.name else [])], depth)
+
+
+def _of_either(value: Any, depth: int) -> str:
+    full, empty = expression(value.filled, depth), expression(value.empty, depth)
+    return f"({full} if nonempty({_taken(value.name)}) is not MISSING else {empty})"
+
+
+def _of_chosen(value: Any, depth: int) -> str:
+    rows = [
+        f"({'MISSING' if row.is_missing else _literal(row.value)}, lambda: {expression(row.made, depth + 1)})"
+        for row in value.table
     ]
-    return "\n".join(["{", *entries, "    " * depth + "}"])
+    return _call("choose", [_text(value.name), _taken(value.name), *rows], depth)
+
+
+def _of_taken(value: Any, depth: int) -> str:
+    taken = _taken(value.name)
+    if value.presence != "given":
+        is_plain = value.presence == "constant" and not value.steps
+        taken = f"nonempty({taken}{f', {_literal(value.constant)}' if is_plain else ''})"
+    for step in value.steps:
+        taken = f"through({_text(step)}, {taken})"
+    return f"otherwise({taken}, {_literal(value.constant)})" if value.presence == "constant" and value.steps else taken
+
+
+def _of_each(value: Any, depth: int) -> str:
+    source, entry = expression(value.source, depth + 1), expression(value.entry, depth + 1)
+    if value.key is None:
+        return _call("each", [source, f"lambda entry: {entry}"], depth)
+    return _call("map_keyed", [source, f"lambda entry: ({expression(value.key, depth + 1)}, {entry})"], depth)
+
+
+def _of_address(value: Any, depth: int) -> str:
+    """Return the expression of an address: its text, and what stands in it."""
+    encode = "quote_part" if value.style == "quoted" else "plain"
+    pieces = re.split(r"(\{[^{}]*\})", value.pattern)
+    terms = [f"{encode}({_taken(piece[1:-1])})" if piece.startswith("{") else _text(piece) for piece in pieces if piece]
+    if value.pattern.startswith("{"):  # an address
+        terms[0] = f"text({_taken(pieces[1][1:-1])})"
+    return " + ".join(terms) or '""'
+
+
+def _of_fields(value: Any, depth: int) -> str:
+    return f"{'optional' if value.is_optional else 'keep'}({_object(value.fields, depth)})"
+
+
+def _object(fields: Mapping[str, Any], depth: int) -> str:
+    entries = [f"{_text(name)}: {expression(each, depth + 1)}" for name, each in fields.items()]
+    line = f"{{{', '.join(entries)}}}"
+    if "\n" not in line and len(line) + 4 * depth <= MAX_LINE_CHARS:
+        return line
+    space = "    " * depth
+    return "\n".join(["{", *(f"{space}    {each}," for each in entries), f"{space}}}"])
+
+
+WRITERS: dict[type, Callable[[Any, int], str]] = {
+    pipelines.values.Constant: lambda value, depth: _literal(value.constant),
+    pipelines.values.Taken: _of_taken,
+    pipelines.values.Text: _of_text,
+    pipelines.values.ObjectValue: _of_fields,
+    pipelines.values.Listed: _of_listed,
+    pipelines.values.Each: _of_each,
+    pipelines.values.FromPages: _of_gathered,
+    pipelines.values.Address: _of_address,
+    pipelines.values.Either: _of_either,
+    pipelines.values.Chosen: _of_chosen,
+}
+"""What writes each kind of value."""

@@ -36,11 +36,15 @@ def run(request: SkillRequest) -> SkillResult:
     scope = [f"{package}/**", f"tests/test_{schema.name}*.py", f"tests/{schema.name}*.json"]
     carried.write_json("allowlist.json", {"patterns": scope})
     stubs = "\n".join(_function(operation) for operation in schema.operations)
-    used = [name for name in operations.HELPERS if f"{name}(" in stubs]
-    imports = f"from .transport import {', '.join(used)}" if used else ""
+    used = operations.names_used(stubs)
+    imports = f"from .shaping import {', '.join(used)}\n" if used else ""
+    imports += f"from .transport import {'Send, credential' if 'credential(' in stubs else 'Send'}"
     for name in ("__init__", "node", "transport", "operations"):
         template = Template((TEMPLATES / f"{name.strip('_')}.py.tmpl").read_text(encoding="utf-8"))
         carried.write_project({f"{package}/{name}.py": template.substitute(values, stubs=stubs, imports=imports)})
+    if used:
+        own = Path(pipelines.shaping.__file__).read_text(encoding="utf-8")
+        carried.write_project({f"{package}/shaping.py": own})
     functions = {operation.key: operation.function for operation in schema.operations}
     carried.write_json(f"{pipelines.PROJECT}{package}/schema.json", {"functions": functions, "inputs": inputs})
     written = sum(operation.template is not None for operation in schema.operations)

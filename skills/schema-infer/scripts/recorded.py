@@ -117,7 +117,7 @@ def _operation(reading: Reading, key: str, operation: Any, base: str, positions:
         resource=str(operation.resource or ""),
         description=operation.description,
         method=template.requests[-1].method if template else method,
-        path=template.requests[-1].path if template else path,
+        path=template.requests[-1].shown_path if template else path,
         template=template,
         unexplained=why,
     )
@@ -173,12 +173,13 @@ def _parameters(reading: Reading, node: pipelines.RecordedNode, keys: Mapping[st
 
 
 def _places(template: pipelines.OperationTemplate | None) -> Iterator[tuple[str, pipelines.Place]]:
+    places: tuple[tuple[str, pipelines.Place], ...] = (
+        ("path", "path"), ("query", "query"), ("headers", "header"), ("body", "body"),
+    )  # fmt: skip
     for request in template.requests if template is not None else ():
-        for name in pipelines.placeholders(request.path):
-            yield name.partition(".")[0], "path"
-        for part in request.parts:
-            if part.parameter:
-                yield part.parameter.partition(".")[0], part.place
+        for field, place in places:
+            for name in pipelines.values.names_in(getattr(request, field)):
+                yield name.partition(".")[0], place
 
 
 def _is_for(entry: Mapping[str, Any], operation: Any) -> bool:

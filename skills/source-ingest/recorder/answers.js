@@ -9,12 +9,21 @@ const CURSOR = /next|cursor|continu|more|offset|token|page|after/i;
 const FAULT = /^(errors?|error_?(code|message|type)?|fault|exception|message|warnings?)$/i;
 /** Keys of an answer that says what went wrong. Some code fails when there is one. */
 
+const PATH = /[.[]/;
+/** Names that lodash reads key by key. */
+
+const ADDRESS = /(link|url|uri|href)$/i;
+/** Keys whose text is an address: some code reads its host. */
+
 const MAX_DEPTH = 12;
 
 const isLeftOut = (key, options) => (options.isLast && CURSOR.test(key)) || (options.isCalm && FAULT.test(key));
 
-const fresh = () => ({ kind: '', keys: {}, item: undefined });
+const fresh = () => ({ kind: '', keys: {}, item: undefined, withheld: new Set() });
 const shapes = new WeakMap();
+
+/** Return the text at *path*; for a key that holds an address, an address of the host that answers. */
+const textOf = (path, options) => (options.origin && ADDRESS.test(path) ? `${options.origin}/${path}` : path);
 
 /** Return a stand-in for an answer. It notes in *shape* what is read from it. */
 function learner(shape, options, path = 'answer', depth = 0) {
@@ -33,7 +42,7 @@ function learner(shape, options, path = 'answer', depth = 0) {
 	};
 	const text = () => {
 		if (!shape.kind) shape.kind = 'text';
-		return path.replaceAll('.', '_');
+		return textOf(path.replaceAll('.', '_'), options);
 	};
 	const proxy = new Proxy({}, {
 		get: (target, key) => {
@@ -45,25 +54,31 @@ function learner(shape, options, path = 'answer', depth = 0) {
 			if (/^\d+$/.test(key)) return list()[0];
 			if (LIST.has(key)) { const items = list(); return key === 'length' ? items.length : items[key].bind(items); }
 			if (TEXT.has(key)) { const found = text(); return found[key].bind(found); }
-			return isLeftOut(key, options) ? undefined : child(key);
+			if (!isLeftOut(key, options)) return child(key);
+			if (options.isLast && CURSOR.test(key)) shape.withheld.add(key);
+			return undefined;
 		},
-		has: (target, key) => { if (typeof key === 'string') child(key); return true; },
+		has: (target, key) => { if (typeof key !== 'string' || PATH.test(key)) return false; child(key); return true; },
 		ownKeys: (target) => Reflect.ownKeys(target),
 	});
 	shapes.set(proxy, shape);
 	return proxy;
 }
 
-/** Return an answer with all that *shape* says was read: lists have two entries, the rest is text. */
-function answer(shape, options, path = 'a') {
-	if (shape.kind === 'list') return ['0', '1'].map((number) => answer(shape.item, options, `${path}_${number}`));
-	if (shape.kind === 'text' && path !== 'a') return path;
-	if (shape.kind === 'object' || path === 'a') {
+/**
+ * Return an answer with all that *shape* says was read: lists have two entries, the rest is text that begins with *root*. What
+ * the last page does not have is added to `options.withheld`, as dotted paths.
+ */
+function answer(shape, options, root, path = root, dotted = '') {
+	if (shape.kind === 'list') return ['0', '1'].map((number) => answer(shape.item, options, root, `${path}_${number}`, `${dotted}${number}.`));
+	if (shape.kind === 'text' && path !== root) return textOf(path, options);
+	if (shape.kind === 'object' || path === root) {
 		const kept = Object.entries(shape.keys).filter(([key]) => !isLeftOut(key, options));
-		const entries = kept.map(([key, inner]) => [key, answer(inner, options, `${path}_${key}`)]);
+		for (const key of shape.withheld) options.withheld.push(`${dotted}${key}`);
+		const entries = kept.map(([key, inner]) => [key, answer(inner, options, root, `${path}_${key}`, `${dotted}${key}.`)]);
 		return entries.length ? Object.fromEntries(entries) : { id: `${path}_id`, name: `${path}_name` };
 	}
-	return path;
+	return textOf(path, options);
 }
 
 /** Return true for a stand-in. */

@@ -3,9 +3,13 @@
 
 const { fresh, learner, answer, isLearner, asList } = require('./answers.js');
 const { STAND_IN } = require('./modules.js');
+const { inputMark } = require('./chance.js');
 const { evaluated } = require('./credentials.js');
 
 const MAX_REQUESTS = 12;
+
+const PAGES = 3;
+/** The third answer to one request is the last page: two requests for further pages show how the next one is made. */
 
 class Recorded extends Error {}
 
@@ -73,10 +77,12 @@ function recorder(run) {
 		const number = run.requests.length;
 		run.requests.push({ ...normal(request), ...(credential ? { credential, authentication } : {}) });
 		run.shapes[number] ??= fresh();
-		const { method, url } = run.requests[number];
-		const isLast = run.requests.slice(0, number).some((each) => each.method === method && each.url === url);
-		const options = { isLast, isCalm: run.isCalm };
-		const answered = run.learns ? learner(run.shapes[number], options) : answer(run.shapes[number], options);
+		const sent = run.requests.map((each) => `${each.method} ${each.url.replace(/a\d+[a-z]+_/g, '')}`);
+		const isLast = sent.filter((each) => each === sent[number]).length >= PAGES;
+		const [origin] = /^https?:\/\/[^/?#]+/.exec(run.requests[number].url) || [''];
+		const options = { isLast, isCalm: run.isCalm, origin, withheld: [] };
+		const answered = run.learns ? learner(run.shapes[number], options) : answer(run.shapes[number], options, `a${number}${inputMark()}`);
+		run.withheld[number] = options.withheld;
 		run.answers[number] = run.learns ? undefined : structuredClone(answered);
 		return full || (given && given.returnFullResponse) ? { body: answered, headers: {}, statusCode: 200 } : answered;
 	};
@@ -128,7 +134,7 @@ function context(run) {
 		getInputData: () => [{ json: {}, binary: { data: { data: 'YmluYXJ5', mimeType: 'text/plain', fileName: 'file.txt' } } }],
 		getCredentials: async (name) => { run.asked.add(name); return run.credentials.data(name); },
 		continueOnFail: () => false,
-		getNode: () => ({ id: 'node', name: description.displayName, type: description.name, typeVersion: run.version, position: [0, 0], parameters, credentials: Object.fromEntries((description.credentials || []).filter(Boolean).map((each) => [each.name, { id: '1', name: each.name }])) }),
+		getNode: () => ({ id: 'node', name: String(description.displayName || ''), type: String(description.name || ''), typeVersion: run.version, position: [0, 0], parameters, credentials: Object.fromEntries((description.credentials || []).filter(Boolean).map((each) => [each.name, { id: '1', name: each.name }])) }),
 		getTimezone: () => 'UTC',
 		getWorkflow: () => ({ id: '1', name: 'workflow', active: false }),
 		getWorkflowStaticData: () => run.kept,

@@ -43,8 +43,13 @@ class Credentials {
 			if (options.length || ['boolean', 'hidden', 'number', 'notice'].includes(property.type)) data[property.name] = property.default;
 			else data[property.name] = this.note(property.name, value(property.name, property.default));
 		}
-		data.oauthTokenData ??= { access_token: this.note('accessToken', 'c_accessToken'), callbackQueryString: { realmId: this.note('realmId', 'c_realmId') } };
-		return new Proxy(data, { get: (target, key) => (key in target || typeof key === 'symbol' || key === 'then' || key === 'toJSON' ? target[key] : this.note(key, value(key))) });
+		data.oauthTokenData ??= this.open({ access_token: this.note('accessToken', 'c_accessToken'), callbackQueryString: { realmId: this.note('realmId', 'c_realmId') } }, (key) => value(key.replace(/domain$/i, 'url')));
+		return this.open(data, value);
+	}
+
+	/** Return *data* with a value for any other name too, made by *make*: some fields are known to the provider only. */
+	open(data, make) {
+		return new Proxy(data, { get: (target, key) => (key in target || typeof key === 'symbol' || key === 'then' || key === 'toJSON' ? target[key] : this.note(key, make(key))) });
 	}
 
 	/** Remember the field of a made-up value. The provider's own address is not made up. */

@@ -12,6 +12,7 @@ const { context, normal, plain } = require('./context.js');
 const { Credentials } = require('./credentials.js');
 const { requestOf, isDeclared } = require('./declared.js');
 const { hook } = require('./modules.js');
+const { hookChance, setChance } = require('./chance.js');
 
 const HANG_MS = 3000;
 const MAX_OPTION_CASES = 8;
@@ -81,9 +82,10 @@ async function declaredRequest(subject, parameters) {
 	return { ...normal(full), credential: credential.name, authentication };
 }
 
-/** Run an operation once. Learners answer if *shapes* is undefined, otherwise what was learned. */
-async function once(subject, parameters, isCalm, shapes) {
-	const run = { ...subject, parameters, shapes: shapes || [], learns: !shapes, isCalm, requests: [], answers: [], unsupported: new Set(), asked: new Set(), kept: {} };
+/** Run the case *title* of an operation once. Learners answer if *shapes* is undefined, otherwise what was learned. */
+async function once(subject, title, parameters, isCalm, shapes) {
+	setChance([title, parameters]);
+	const run = { ...subject, parameters, shapes: shapes || [], learns: !shapes, isCalm, requests: [], answers: [], withheld: [], unsupported: new Set(), asked: new Set(), kept: {} };
 	const code = subject.node.execute || subject.node.executeSingle;
 	if (typeof code !== 'function' && isDeclared(subject.description)) {
 		const end = await quietly(() => declaredRequest(subject, parameters));
@@ -91,6 +93,7 @@ async function once(subject, parameters, isCalm, shapes) {
 		return { run, items: undefined, error: end.error };
 	}
 	const custom = ((subject.node.customOperations || {})[parameters.resource] || {})[parameters.operation];
+	if (!custom && typeof code !== 'function') return { run, items: undefined, error: 'it waits for events: it has no code that is executed with input' };
 	const end = await quietly(() => (custom || code).call(context(run)));
 	return { run, items: itemsOf(end.value), error: end.error };
 }
@@ -111,8 +114,8 @@ async function caseOf(subject, chosen, mode, title) {
 	const { parameters, made } = assign(subject.description.properties, subject.version, chosen, mode);
 	let best;
 	for (const isCalm of [false, true]) {
-		const learned = await once(subject, parameters, isCalm);
-		const final = learned.run.requests.length ? await once(subject, parameters, isCalm, learned.run.shapes) : learned;
+		const learned = await once(subject, title, parameters, isCalm);
+		const final = learned.run.requests.length ? await once(subject, title, parameters, isCalm, learned.run.shapes) : learned;
 		if (!best || !final.error) best = final;
 		if (!best.error || !learned.run.requests.length) break;
 	}
@@ -120,7 +123,7 @@ async function caseOf(subject, chosen, mode, title) {
 	const fault = unusable(run.requests, best.items);
 	if (fault) best = { ...best, error: fault };
 	return {
-		case: title, parameters: plain(parameters), values: made, requests: run.requests.filter(hasAddress), answers: plain(run.answers),
+		case: title, parameters: plain(parameters), values: made, requests: run.requests.filter(hasAddress), answers: plain(run.answers), withheld: run.withheld,
 		items: best.error ? undefined : best.items, error: best.error, credentials: [...run.asked], unsupported: [...run.unsupported],
 	};
 }
@@ -146,7 +149,7 @@ async function operation(subject, described) {
 	if (described.resource !== '') chosen.resource = described.resource;
 	if (described.operation !== '') chosen.operation = described.operation;
 	const cases = [];
-	for (const mode of ['plain', 'required', 'all']) cases.push(await caseOf(subject, chosen, mode, mode));
+	for (const mode of ['plain', 'required', 'all', 'several']) cases.push(await caseOf(subject, chosen, mode, mode));
 	for (const [name, value] of alternatives(subject, chosen, cases[0])) cases.push(await caseOf(subject, { ...chosen, [name]: value }, 'plain', `${name}=${value}`));
 	return { ...described, cases };
 }
@@ -184,9 +187,8 @@ async function main() {
 	process.on('uncaughtException', () => {});
 	global.setTimeout = (work, _, ...more) => setImmediate(work, ...more);
 	global.setInterval = () => 0;
+	hookChance();
 	global.fetch = () => Promise.reject(new Error('fetch is not recorded'));
-	Date.now = () => Date.UTC(2026, 0, 2, 3, 4, 5);
-	Math.random = () => 0.5;
 	try {
 		finish({ nodes: await nodesOf(path.resolve(root, file), root, state) });
 	} catch (error) {

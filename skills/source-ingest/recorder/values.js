@@ -46,8 +46,9 @@ function visible(property, values, version) {
 
 /** Makes values; `made` maps each value to the parameter that it stands for. */
 class Values {
-	constructor(version) {
+	constructor(version, isSeveral) {
 		this.version = version;
+		this.isSeveral = isSeveral;
 		this.made = {};
 		this.count = 0;
 	}
@@ -83,9 +84,8 @@ class Values {
 			case 'color': return this.note(path, `#${(0x100000 + this.count).toString(16)}`);
 			case 'notice': case 'button': case 'callout': return '';
 			default: {
-				const value = this.text(property, name);
-				this.note(path, value);
-				return many ? [value] : value;
+				const one = (inner) => { this.count += many ? 1 : 0; return this.note(inner, this.text(property, name)); };
+				return many ? this.list(path, one) : one(path);
 			}
 		}
 	}
@@ -94,7 +94,8 @@ class Values {
 		const value = `s${this.count}${name}`;
 		if (/e-?mail/i.test(name)) return `${value}@mail.example`;
 		if (/(url|uri|website)$/i.test(name)) return `https://${value.toLowerCase()}.example/x`;
-		return property.typeOptions && property.typeOptions.editor === 'json' ? JSON.stringify({ [`j${this.count}`]: value }) : value;
+		if (property.typeOptions && property.typeOptions.editor === 'json') return JSON.stringify({ [`j${this.count}`]: value });
+		return this.isSeveral ? `${value}, ${value}2` : value;
 	}
 
 	number({ minValue = 0, maxValue = Infinity }) {
@@ -102,13 +103,19 @@ class Values {
 		return value <= maxValue ? Math.max(value, minValue) : Math.max(minValue, Math.min(maxValue, 2 + (this.count % 90)));
 	}
 
+	/** Return a list of one entry, or of two that differ, each made by *make* of its path. */
+	list(path, make) {
+		return (this.isSeveral ? [0, 1] : [0]).map((number) => make(`${path}.${number}`));
+	}
+
 	collection(property, path, full, depth, many) {
 		if (!full || depth > MAX_DEPTH) return {};
+		if (many) return this.list(path, (entry) => this.collection(property, entry, full, depth));
 		const filled = {};
 		for (const option of property.options || []) {
 			if (option && option.name) filled[option.name] = this.of(option, `${path}.${option.name}`, full, depth + 1);
 		}
-		return many ? [filled] : filled;
+		return filled;
 	}
 
 	groups(property, path, full, depth, many) {
@@ -116,13 +123,18 @@ class Values {
 		const filled = {};
 		for (const group of property.options || []) {
 			if (!group || !group.name) continue;
-			const entry = {};
-			for (const value of group.values || []) {
-				if (value && value.name && visible(value, entry, this.version)) entry[value.name] = this.of(value, `${path}.${group.name}.${value.name}`, full, depth + 1);
-			}
-			filled[group.name] = many ? [entry] : entry;
+			const one = (inner) => this.entry(group, inner, full, depth);
+			filled[group.name] = many ? this.list(`${path}.${group.name}`, one) : one(`${path}.${group.name}`);
 		}
 		return filled;
+	}
+
+	entry(group, path, full, depth) {
+		const entry = {};
+		for (const value of group.values || []) {
+			if (value && value.name && visible(value, entry, this.version)) entry[value.name] = this.of(value, `${path}.${value.name}`, full, depth + 1);
+		}
+		return entry;
 	}
 }
 
@@ -134,18 +146,20 @@ function initial(property) {
 
 /**
  * Return {parameters, made} for an operation. *chosen* fixes some parameters, among them resource and operation. *mode*:
- * `required` sets what has to be set, `plain` every parameter at the top, `all` also the collections.
+ * `required` sets what has to be set, `plain` every parameter at the top, `all` also the collections, `several` the same with two
+ * entries of each list, and with a comma in each text.
  */
 function assign(properties, version, chosen, mode) {
-	const values = new Values(version);
+	const values = new Values(version, mode === 'several');
+	const isFull = mode === 'all' || mode === 'several';
 	const parameters = { ...chosen };
 	for (let pass = 0; pass < MAX_PASSES; pass += 1) {
 		let added = 0;
 		for (const property of properties) {
 			if (!property || !property.name || property.name in parameters || !visible(property, parameters, version)) continue;
 			const asked = mode !== 'required' || property.required;
-			const fixed = property.type === 'boolean' && mode !== 'all';
-			parameters[property.name] = asked && !fixed && property.type !== 'hidden' ? values.of(property, property.name, mode === 'all') : initial(property);
+			const fixed = property.type === 'boolean' && !isFull;
+			parameters[property.name] = asked && !fixed && property.type !== 'hidden' ? values.of(property, property.name, isFull) : initial(property);
 			added += 1;
 		}
 		if (!added) break;

@@ -8,6 +8,7 @@ A skill of a pipeline imports these names from here.
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out
 from fireswarm.pipelines.gates import check_advice, check_step
 from fireswarm.pipelines.generated_code import code_faults
+from fireswarm.pipelines.node import shaping, values
 from fireswarm.pipelines.node.recording import (
     CREDENTIALS,
     RECORDING,
@@ -18,12 +19,10 @@ from fireswarm.pipelines.node.recording import (
 )
 from fireswarm.pipelines.node.replay import operation_keys, replay_cases
 from fireswarm.pipelines.node.request_template import (
-    ANSWERS,
     NoTemplate,
     OperationTemplate,
     common_base,
     infer,
-    placeholders,
 )
 from fireswarm.pipelines.node.schema import (
     METHODS,
@@ -36,6 +35,7 @@ from fireswarm.pipelines.node.schema import (
     field_of,
     identifier,
 )
+from fireswarm.pipelines.node.scopes import ANSWERS
 from fireswarm.pipelines.node.steps import next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
@@ -78,12 +78,13 @@ __all__ = [
     "material_of",
     "next_round",
     "operation_keys",
-    "placeholders",
     "recorded_node",
     "replay_cases",
     "run_confined",
+    "shaping",
     "trace_faults",
     "unified_diff",
+    "values",
     "write_diff",
     "write_operations",
 ]

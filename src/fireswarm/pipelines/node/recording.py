@@ -39,6 +39,8 @@ class RecordedRequest(Contract):
 class Case(Contract):
     """One input of an operation. ``values`` are made-up values, each with the parameter that it stands for.
 
+    ``withheld`` are, for each answer, dotted paths of what leads to a further page, which the last page did not have.
+
     ``items`` are None if the code failed, with ``error``.
     """
 
@@ -47,6 +49,7 @@ class Case(Contract):
     values: dict[str, str] = Field(default_factory=dict[str, str])
     requests: tuple[RecordedRequest, ...] = ()
     answers: tuple[JsonValue, ...] = ()
+    withheld: tuple[tuple[str, ...], ...] = ()
     items: tuple[JsonValue, ...] | None = None
     error: str = ""
     credentials: tuple[str, ...] = ()
