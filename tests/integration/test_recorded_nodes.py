@@ -170,24 +170,30 @@ async def test_fields_that_only_the_provider_knows_are_made_up(tmp_path: Path) -
     assert node["secrets"]["c_organizer_key"] == "organizer_key"
 
 
-async def test_pages_are_recorded_and_followed_by_the_template(tmp_path: Path) -> None:
-    code = """const found = [];
+@pytest.mark.parametrize(
+    ("next_page", "cursor"),
+    [
+        ("page.next", "next"),
+        ("page.meta?.paging?.next", "meta.paging.next"),
+        ("page['@odata.nextLink']", "@odata.nextLink"),
+    ],
+)
+async def test_pages_are_recorded_and_followed_by_the_template(tmp_path: Path, next_page: str, cursor: str) -> None:
+    code = f"""const found = [];
     let cursor;
-    do {
-        const qs = { q: given('title'), cursor };
-        const page = await this.helpers.httpRequest({ url: 'https://a.example/v1/books', qs });
+    do {{
+        const qs = {{ q: given('title'), cursor }};
+        const page = await this.helpers.httpRequest({{ url: 'https://a.example/v1/books', qs }});
         found.push(...page.books);
-        cursor = page.next;
-    } while (cursor && given('returnAll'));
+        cursor = {next_page};
+    }} while (cursor && given('returnAll'));
     return [this.helpers.returnJsonArray(found)];"""
-    properties = (
-        "{ name: 'title', type: 'string', default: '' }, { name: 'returnAll', type: 'boolean', default: false }"
-    )
+    properties = "{ name: 'title', type: 'string', default: '' }, { name: 'returnAll', type: 'boolean' }"
     node = recorded_node(recorded(tmp_path / "p", code, properties))
     template = infer(node.operations[0].cases, "https://a.example/v1")
     pages = template.requests[0].pages
     assert pages is not None
-    assert (pages.cursor, pages.parameter, pages.value) == ("next", "returnAll", True)
+    assert (pages.cursor, pages.parameter, pages.value) == (cursor, "returnAll", True)
 
 
 async def test_node_that_only_waits_for_events_says_so(tmp_path: Path) -> None:

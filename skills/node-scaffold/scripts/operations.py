@@ -160,12 +160,16 @@ def _of_each(value: Any, depth: int) -> str:
 
 def _of_address(value: Any, depth: int) -> str:
     """Return the expression of an address: its text, and what stands in it."""
-    encode = "quote_part" if value.style == "quoted" else "plain"
     pieces = re.split(r"(\{[^{}]*\})", value.pattern)
-    terms = [f"{encode}({_taken(piece[1:-1])})" if piece.startswith("{") else _text(piece) for piece in pieces if piece]
+    terms = [_part(piece, value.plain) for piece in pieces if piece]
     if value.pattern.startswith("{"):  # an address
         terms[0] = f"text({_taken(pieces[1][1:-1])})"
     return " + ".join(terms) or '""'
+
+
+def _part(piece: str, plain: tuple[str, ...]) -> str:
+    name = piece[1:-1]
+    return f"{'plain' if name in plain else 'quote_part'}({_taken(name)})" if piece.startswith("{") else _text(piece)
 
 
 def _of_fields(value: Any, depth: int) -> str:

@@ -55,7 +55,7 @@ function learner(shape, options, path = 'answer', depth = 0) {
 			if (LIST.has(key)) { const items = list(); return key === 'length' ? items.length : items[key].bind(items); }
 			if (TEXT.has(key)) { const found = text(); return found[key].bind(found); }
 			if (!isLeftOut(key, options)) return child(key);
-			if (options.isLast && CURSOR.test(key)) shape.withheld.add(key);
+			if (options.isLast && CURSOR.test(key)) { shape.kind ||= 'object'; shape.withheld.add(key); }
 			return undefined;
 		},
 		has: (target, key) => { if (typeof key !== 'string' || PATH.test(key)) return false; child(key); return true; },

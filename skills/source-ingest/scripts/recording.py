@@ -16,6 +16,9 @@ MAX_BYTES = 50_000_000
 """Maximum size of a recording as the recorder writes it."""
 
 MAX_SOURCE_BYTES = 900_000
+MAX_RECORDING_BYTES = 6_000_000
+"""What a run keeps of a recording: a patch that contains it has to fit into a file of the run too."""
+
 MAX_SOURCES = 60
 KEPT = ("PATH", "LANG", "HOME")
 
@@ -88,6 +91,6 @@ def _write(carried: pipelines.Carried, node: dict[str, Any]) -> None:
                 operation["left_out"] = operation.get("left_out", 0) + len(operation["cases"]) - most
                 operation["cases"] = operation["cases"][:most]
         text = json.dumps(node, indent=1, ensure_ascii=False)
-        if len(text.encode()) < MAX_SOURCE_BYTES:
+        if len(text.encode()) < MAX_RECORDING_BYTES:
             break
     carried.write(pipelines.RECORDING, f"{text}\n")

@@ -62,9 +62,10 @@ def _replay(carried: pipelines.Carried, schema: pipelines.NodeSchema) -> set[str
     """Write the tests that replay the recordings. Returns the operations that they cover."""
     node = pipelines.recorded_node(carried.json(pipelines.RECORDING))
     urls = [request.url for operation in node.operations for case in operation.cases for request in case.requests]
-    cases = pipelines.replay_cases(node, schema, pipelines.common_base(urls))
+    base = pipelines.common_base(urls)
+    cases = pipelines.replay_cases(node, schema, base)
     credential = {field: value for value, field in node.secrets.items()}
-    recorded = {"base_url": schema.base_url, "credential": credential, "cases": cases}
+    recorded = {"base_url": schema.base_url, "base": base, "credential": credential, "cases": cases}
     template = Template((REFERENCES / "replay.py.tmpl").read_text(encoding="utf-8"))
     carried.write_project(
         {

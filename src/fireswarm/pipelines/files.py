@@ -23,7 +23,9 @@ PROJECT = "project/"
 SOURCES = "source_bundle/"
 
 MAX_FILES = 100
-MAX_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = 10_000_000
+"""The recording of a node with 2,000 operations, and a patch that contains it, fit in."""
+
 MAX_READ_BYTES = 100_000_000
 
 

@@ -74,6 +74,10 @@ EXPLAINED: dict[str, Send] = {
     "within a text": lambda given: {"body": {"ref": f"book:{given['title']}!"}},
     "in the address": lambda given: {"url": f"{BASE}/books/{given['title']}/pages"},
     "encoded in the address": lambda given: {"url": f"{BASE}/books/{quote(given['title'], safe='')}"},
+    "encoded in the address in two ways": lambda given: {
+        "url": f"{BASE}/books/{quote(given['words'], safe='')}/{quote(given['title'], safe=':')}"
+    },
+    "a boolean of a similar name": lambda given: {"body": {"isQuick": given["quick"]} if given["quick"] else {}},
     "one text or another": lambda given: {
         "body": {"name": f"with {given['more']['note']}" if "note" in given["more"] else "without"}
     },
@@ -205,6 +209,35 @@ def test_pages_are_followed_as_far_as_the_api_has_some() -> None:
     assert [made.query.get("cursor") for made in sent] == [None, "a1_next", "a2_next", "a3_next", "a4_next"]
     sent.clear()
     assert carry_out(template, CASES[0], send) == [{"id": "a1_id"}]
+
+
+def linked(parameters: Mapping[str, Any], title: str) -> Case:
+    """A case of code that follows the addresses that its answers name, of a key with a dot."""
+    links = [f"{BASE}/a{number}_next" for number in range(2)]
+    answers: list[Any] = [
+        {"value": [{"id": f"a{number}_id"}], "@odata.nextLink": link} for number, link in enumerate(links)
+    ]
+    answers.append({"value": [{"id": "a2_id"}]})
+    urls = [f"{BASE}/books/{parameters['kind']}", *links]
+    return Case(
+        case=title, parameters=dict(parameters), values=named(parameters), answers=tuple(answers),
+        requests=tuple(RecordedRequest(method="GET", url=url) for url in urls), secrets=SECRETS,
+        withheld=((), (), ("@odata.nextLink",)), items=tuple(each for item in answers for each in item["value"]),
+    )  # fmt: skip
+
+
+def test_pages_are_followed_by_the_addresses_that_answers_name() -> None:
+    template = infer([linked(given, title) for title, given in zip(TITLES, CASES, strict=True)], BASE)
+    links = {"@odata.nextLink": "https://api.example/next?page=2"}
+    for carry in (carry_out, run_code):
+        sent: list[str] = []
+
+        def send(made: Made, sent: list[str] = sent) -> Any:
+            sent.append(made.path)
+            return {"value": [len(sent)], **(links if len(sent) == 1 else {})}
+
+        assert carry(template, CASES[0], send) == [1, 2]
+        assert sent == ["/books/novel", "https://api.example/next?page=2"]
 
 
 def test_api_that_always_names_a_next_page_is_not_asked_without_end() -> None:

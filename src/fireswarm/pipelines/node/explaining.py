@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -12,6 +13,7 @@ from fireswarm.pipelines.node.scopes import ANSWERS, FAULTS, Scope, is_numbered,
 from fireswarm.pipelines.node.shaping import MISSING
 from fireswarm.pipelines.node.values import (
     EACH,
+    PAGE,
     PAGES,
     Address,
     Choice,
@@ -26,6 +28,9 @@ from fireswarm.pipelines.node.values import (
     Text,
     Value,
 )
+
+MIN_ALIKE_CHARS = 5
+"""Shorter names, such as id, are within others by chance."""
 
 MAX_CHOICES = 2
 """Parameters that may decide one after the other."""
@@ -59,10 +64,13 @@ def _offers(scopes: Sequence[Scope], values: Sequence[Any], last: str, depth: in
         yield from _choices(scopes, values, lambda own, sent: explain(own, sent, last, depth + 1))
 
 
-def repeats(value: Value, scopes: Sequence[Scope], wanted: Sequence[Any]) -> bool:
-    """Return whether *value* makes all that is *wanted*."""
+def repeats(
+    value: Value, scopes: Sequence[Scope], wanted: Sequence[Any], normal: Callable[[Any], Any] = lambda made: made
+) -> bool:
+    """Return whether *value* makes all that is *wanted*; *normal* brings what it makes into the form of that."""
+    pairs = zip(scopes, wanted, strict=True)
     try:
-        return all(is_same(value.of(scope.given), each) for scope, each in zip(scopes, wanted, strict=True))
+        return all(is_same(normal(value.of(scope.given)), each) for scope, each in pairs)
     except FAULTS:
         return False
 
@@ -84,17 +92,24 @@ def _single(scopes: Sequence[Scope], values: Sequence[Any], last: str) -> Iterat
             yield text.model_copy(update={"presence": "filled"})
 
 
-def _rank(name: str, step: str, last: str) -> tuple[bool, bool, bool]:
-    return bool(step), not name.startswith(EACH), name.rpartition(".")[2].lower() != last.lower()
+def _rank(name: str, step: str, last: str) -> tuple[bool, bool, bool, bool]:
+    own = name.rpartition(".")[2]
+    return bool(step), not name.startswith(EACH), own.lower() != last.lower(), not _is_alike(own, last)
 
 
 def _is_telling(made: Taken, value: Any, last: str, scopes: Sequence[Scope]) -> bool:
     """Return False for what may be so by chance: a value that is common, or a list of one word that has no comma."""
     if value in (True, False, None, "", 0) or value in ([], {}):
-        return made.name.rpartition(".")[2].lower() == last.lower()
+        return _is_alike(made.name.rpartition(".")[2], last)
     if not made.name.startswith(ANSWERS) and {"wrap", "items"}.intersection(made.steps):
         return any("," in str(shaping.take(scope.given, made.name)) for scope in scopes)
     return True
+
+
+def _is_alike(name: str, other: str) -> bool:
+    """Return whether one name is within the other, as in isSyncing and is_syncing, or share and shareWithAll."""
+    one, two = (re.sub(r"[^a-z0-9]", "", each.lower()) for each in (name, other))
+    return one == two or (min(len(one), len(two)) >= MIN_ALIKE_CHARS and (one in two or two in one))
 
 
 def _presences(made: Taken, scopes: Sequence[Scope], values: Sequence[Any]) -> Iterator[Taken]:
@@ -246,24 +261,42 @@ def _is_wrap(value: Value, scopes: Sequence[Scope]) -> bool:
 type _Explain = Callable[[Sequence[Scope], Sequence[Any]], Value | None]
 
 
-def explain_address(scopes: Sequence[Scope], values: Sequence[str], depth: int = 0) -> Value | None:
-    """Return how the addresses are made, or None."""
-    for found in _addresses(scopes, values, depth):
-        if found is not None and repeats(found, scopes, values):
+def explain_address(scopes: Sequence[Scope], values: Sequence[str], base: str, depth: int = 0) -> Value | None:
+    """Return how the addresses are made, or None. Those below *base* are without it."""
+    for found in _addresses(scopes, values, base, depth):
+        if found is not None and repeats(found, scopes, values, lambda address: without_base(str(address), base)):
             return found
     return None
 
 
-def _addresses(scopes: Sequence[Scope], values: Sequence[str], depth: int) -> Iterator[Value | None]:
-    for scope, value in zip(scopes, values, strict=True):
-        pattern = value
-        for text, name in scope.texts:
-            for written in (text, quote(text, safe=""), quote(text, safe=shaping.PLAIN)):
-                pattern = pattern.replace(written, f"{{{name}}}")
-        yield Address(pattern=pattern)
-        yield Address(pattern=pattern, style="plain")
+def without_base(address: str, base: str) -> str:
+    """Return an address without the base URL, if it begins with it."""
+    return address.removeprefix(base) if address.startswith(f"{base}/") else address
+
+
+def _addresses(scopes: Sequence[Scope], values: Sequence[str], base: str, depth: int) -> Iterator[Value | None]:
+    marked = [_mark(scope, value) for scope, value in zip(scopes, values, strict=True)]
+    # An answer names whole addresses.
+    whole = [_mark(scope, f"{base}{value}") for scope, value in zip(scopes, values, strict=True) if value[:1] == "/"]
+    marked += [(pattern, names) for pattern, names in whole if pattern.startswith((f"{{{PAGE}", f"{{{ANSWERS}"))]
+    bare = tuple(dict.fromkeys(name for _, names in marked for name in names))
+    for pattern, _ in marked:
+        names = Address(pattern=pattern).uses()
+        yield Address(pattern=pattern, plain=tuple(name for name in names if name in bare))
     if depth < MAX_CHOICES:
-        yield from _choices(scopes, values, lambda own, sent: explain_address(own, sent, depth + 1))
+        yield from _choices(scopes, values, lambda own, sent: explain_address(own, sent, base, depth + 1))
+
+
+def _mark(scope: Scope, address: str) -> tuple[str, list[str]]:
+    """Return an address with names for made-up texts, and those that are not encoded as a whole."""
+    plain: list[str] = []
+    for text, name in scope.texts:
+        whole, part = quote(text, safe=""), quote(text, safe=shaping.PLAIN)
+        if part != whole and part in address:
+            plain.append(name)
+        for written in (text, whole, part):
+            address = address.replace(written, f"{{{name}}}")
+    return address, plain
 
 
 def _group(scopes: Sequence[Scope], key: Callable[[Scope], str]) -> dict[str, list[int]]:

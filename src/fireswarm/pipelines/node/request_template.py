@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue
 
 from fireswarm.contracts.base import Contract
 from fireswarm.pipelines.node import shaping
-from fireswarm.pipelines.node.explaining import explain, explain_address
+from fireswarm.pipelines.node.explaining import explain, explain_address, without_base
 from fireswarm.pipelines.node.paging import PageRun, steps_of
 from fireswarm.pipelines.node.recording import Case, RecordedRequest
 from fireswarm.pipelines.node.scopes import ANSWERS, FAULTS, Scope, is_same, paths_in
@@ -195,7 +195,7 @@ def _infer_one(scopes: Sequence[Scope], requests: Sequence[RecordedRequest], bas
     encodings = {each.encoding for each in requests if each.body is not None}
     if len(encodings) > 1 or encodings - {"json", "form"}:
         raise NoTemplate(f"its body is {', '.join(sorted(encodings))}")
-    path = explain_address(scopes, [_address(each, base) for each in requests])
+    path = explain_address(scopes, [_address(each, base) for each in requests], base)
     if path is None:
         raise NoTemplate("the path depends on parameters")
     return RequestTemplate(
@@ -292,6 +292,7 @@ def difference(template: OperationTemplate, case: Case, base: str) -> str:
         nonlocal sent
         if sent == len(case.requests):
             raise NoTemplate("it sends more requests than were recorded")
+        made = made._replace(path=without_base(made.path, base))
         for name, mine, theirs in zip(Made._fields, made, sent_by(case.requests[sent], base), strict=True):
             if not is_same(mine, theirs):
                 raise NoTemplate(f"the {name} is not explained")
@@ -320,8 +321,7 @@ def sent_by(request: RecordedRequest, base: str) -> Made:
 
 def _address(request: RecordedRequest, base: str) -> str:
     """Return the address after *base*, with spaces and the like encoded as in a request."""
-    address = request.url.removeprefix(base) if request.url.startswith(base) else request.url
-    return quote(address, safe=f"{shaping.PLAIN}/%?[]#")
+    return quote(without_base(request.url, base), safe=f"{shaping.PLAIN}/%?[]#")
 
 
 def _headers(request: RecordedRequest) -> dict[str, Any]:

@@ -18,6 +18,11 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 Kind = Literal["string", "number", "integer", "boolean", "options", "array", "object", "any"]
 Place = Literal["path", "query", "header", "body", ""]
 
+MAX_OPERATIONS = 2_000
+"""The largest published node that we know has 72."""
+
+MAX_PARAMETERS = 20_000
+
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
@@ -102,8 +107,8 @@ class NodeSchema(Contract):
     source_type: Literal["TYPE1", "TYPE2"]
     base_url: str = ""
     credentials: tuple[str, ...] = ()
-    operations: tuple[Operation, ...] = Field(min_length=1, max_length=200)
-    parameters: tuple[Parameter, ...] = Field(default=(), max_length=1_000)
+    operations: tuple[Operation, ...] = Field(min_length=1, max_length=MAX_OPERATIONS)
+    parameters: tuple[Parameter, ...] = Field(default=(), max_length=MAX_PARAMETERS)
     found: int = 0
     present: int = 0
     unread: tuple[Unread, ...] = ()

@@ -71,7 +71,7 @@ def paths_in(content: Any, before: str = "") -> Iterator[tuple[str, Any]]:
     """Yield all values within *content*, each with its dotted path. Of lists, only those in answers have numbers."""
     listed: Any = ()
     if isinstance(content, Mapping):
-        listed = ((name, value) for name, value in content.items() if "." not in name and name != PAGES)
+        listed = ((name, value) for name, value in content.items() if name != PAGES)
     elif isinstance(content, list) and before.startswith(f"{ANSWERS}."):
         listed = ((str(number), value) for number, value in enumerate(content))
     for name, value in listed:

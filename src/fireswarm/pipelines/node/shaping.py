@@ -26,15 +26,18 @@ class Unrecorded(ValueError):
 
 
 def take(parameters: Any, name: str) -> Any:
-    """Return the value at a dotted name, or MISSING."""
+    """Return the value at a dotted name, or MISSING. Keys may have dots themselves, such as ``@odata.nextLink``."""
     found: Any = parameters
-    for part in name.split(".") if name else ():
-        if isinstance(found, Mapping) and part in found:
-            found = found[part]
-        elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
-            found = found[int(part)]
-        else:
+    parts = name.split(".") if name else []
+    while parts:
+        if isinstance(found, list) and parts[0].isdecimal() and int(parts[0]) < len(found):
+            found, parts = found[int(parts[0])], parts[1:]
+            continue
+        keys = (".".join(parts[:size]) for size in range(1, len(parts) + 1))
+        key = next((key for key in keys if isinstance(found, Mapping) and key in found), None)
+        if key is None:
             return MISSING
+        found, parts = found[key], parts[key.count(".") + 1 :]
     return found
 
 

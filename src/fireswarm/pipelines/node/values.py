@@ -164,17 +164,20 @@ class FromPages(Contract):
 
 
 class Address(Contract):
-    """A path with dotted names in braces, or a whole address. With ``style`` quoted, values are encoded as a whole."""
+    """A path with dotted names in braces, or a whole address.
+
+    Values are encoded as a whole; those of ``plain`` keep the characters that may stand in a part of an address.
+    """
 
     kind: Literal["address"] = "address"
     pattern: str
-    style: Literal["quoted", "plain"] = "quoted"
+    plain: tuple[str, ...] = ()
 
     def of(self, scope: Mapping[str, Any]) -> Any:
         """Return the address as a text. What stands at its beginning is an address itself."""
-        encode = shaping.quote_part if self.style == "quoted" else shaping.plain
         made = self.pattern
         for number, name in enumerate(self.uses()):
+            encode = shaping.plain if name in self.plain else shaping.quote_part
             is_address = number == 0 and self.pattern.startswith("{")
             found = shaping.take(scope, name)
             made = made.replace(f"{{{name}}}", shaping.text(found) if is_address else encode(found), 1)
