@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
+import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -15,6 +15,7 @@ from fireswarm import (
     SkillResult,
     SkillState,
     count_noun,
+    errors,
     format_size,
     is_secret_file,
     pipelines,
@@ -23,6 +24,7 @@ from fireswarm import (
 
 MAX_FILES = 50
 MAX_BYTES = 1_000_000
+MAX_ARCHIVE_BYTES = 100_000_000
 CODE = (".ts", ".js")
 """Suffixes of code, which may have names like secrets: `Api.credentials.ts` only declares the fields of a login."""
 
@@ -38,22 +40,29 @@ def run(request: SkillRequest) -> SkillResult:
     place = Path(unquote(urlsplit(named).path)) if named.startswith("file://") else Path(named).expanduser()
     if not place.exists():
         return _ask(f"There is no {named}. From which file or folder should the node be made?")
-    if nodes := _nodes(place):
-        chosen = str(given.get("node") or (nodes[0] if len(nodes) == 1 else ""))
-        if chosen not in nodes:
-            question = Question(name="node", description=f"Which node of {named}?", allowed={"enum": nodes})
-            told = f"{named} is a package with {count_noun(len(nodes), 'node')}"
-            return SkillResult(state=SkillState.INPUT_REQUIRED, summary=told, questions=(question,))
+    try:
+        nodes = _nodes(place, request.workdir)
+    except errors.InvalidInput as error:
+        return SkillResult.failure(str(error))
+    chosen = str(given.get("node") or (nodes[0] if len(nodes) == 1 else "")) if nodes else ""
+    if nodes and chosen not in nodes:
+        question = Question(name="node", description=f"Which node of {named}?", allowed={"enum": nodes})
+        told = f"{named} is a package with {count_noun(len(nodes), 'node')}"
+        return SkillResult(state=SkillState.INPUT_REQUIRED, summary=told, questions=(question,))
+    is_archive = pipelines.is_archive(place)
+    if chosen and not is_archive:
         place = place / chosen
-    files = _files(place)
+        if not place.is_file():
+            return SkillResult.failure(f"{named} lists {chosen}, which is not there: build the package first")
+    files = [_listed(place, place.name, MAX_ARCHIVE_BYTES)] if is_archive else _files(place)
     if not files:
         return _ask(f"{named} has no {', '.join(SUFFIXES)} files. Which file or folder is it?")
     size = sum(file["bytes"] for file in files)
-    if len(files) > MAX_FILES or size > MAX_BYTES:
+    if not is_archive and (len(files) > MAX_FILES or size > MAX_BYTES):
         held = count_noun(len(files), "file")
         told = f"{named} has {held} with {size:,} bytes; the limits are {MAX_FILES} and {MAX_BYTES:,}"
         return SkillResult.failure(f"{told}: name a smaller folder or one file")
-    name = pipelines.identifier(str(given.get("name") or place.name.split(".")[0]))
+    name = pipelines.identifier(str(given.get("name") or Path(chosen or place.name).name.split(".")[0]))
     carried = pipelines.Carried.of(request)
     carried.write_json(
         "request_snapshot.json",
@@ -62,7 +71,7 @@ def run(request: SkillRequest) -> SkillResult:
             "objective": str(given.get("objective") or request.objective),
             "requested_at": request.now.isoformat(timespec="seconds"),
             "node_name": name,
-            "source": {"path": str(place.resolve()), "files": files},
+            "source": {"path": str(place.resolve()), "files": files, **({"node": chosen} if chosen else {})},
             "source_type": given.get("source_type"),
             "repository": given.get("repository"),
             "limits": request.limits.model_dump(),
@@ -76,14 +85,15 @@ def run(request: SkillRequest) -> SkillResult:
     )
 
 
-def _nodes(place: Path) -> list[str]:
-    """Return the built nodes that a package names in its package.json, or an empty list."""
-    try:
-        package = json.loads(read_regular_file(place / "package.json", MAX_BYTES))
-        named = [name for name in package["n8n"]["nodes"] if isinstance(name, str)]
-    except (OSError, ValueError, LookupError, TypeError):
-        return []
-    return sorted(name for name in named if (place / name).resolve().is_relative_to(place.resolve()))
+def _nodes(place: Path, workdir: Path) -> list[str]:
+    """Return the nodes of a package, which may be a tarball; [] for another source. Raises InvalidInput."""
+    if not pipelines.is_archive(place):
+        return pipelines.listed_nodes(place)
+    with tempfile.TemporaryDirectory(dir=workdir) as folder:
+        nodes = pipelines.listed_nodes(pipelines.unpack(place, Path(folder)))
+    if not nodes:
+        raise errors.InvalidInput(f"the package.json of {place.name} lists no nodes")
+    return nodes
 
 
 def _files(place: Path) -> list[dict[str, Any]]:
@@ -96,15 +106,19 @@ def _files(place: Path) -> list[dict[str, Any]]:
             continue
         if path != place and path.suffix.lower() not in CODE and is_secret_file(path.name):
             continue
-        try:
-            content = read_regular_file(path, MAX_BYTES)
-        except OSError as error:
-            if error.errno != errno.EFBIG:
-                raise
-            listed.append({"name": name, "bytes": path.stat().st_size, "sha256": ""})  # too large to be read
-        else:
-            listed.append({"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+        listed.append(_listed(path, name, MAX_BYTES))
     return listed
+
+
+def _listed(path: Path, name: str, most: int) -> dict[str, Any]:
+    """Return name, size and hash of a file; a file with more than *most* bytes has no hash."""
+    try:
+        content = read_regular_file(path, most)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        return {"name": name, "bytes": path.stat().st_size, "sha256": ""}
+    return {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _ask(text: str) -> SkillResult:

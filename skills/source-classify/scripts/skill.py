@@ -28,6 +28,8 @@ def run(request: SkillRequest) -> SkillResult:
     snapshot = carried.json("request_snapshot.json")
     root = Path(snapshot["source"]["path"])
     asked = request.answers.get("source_type") or snapshot["source_type"]
+    if (node := snapshot["source"].get("node")) and asked in (None, "", "TYPE1"):
+        return _classified(carried, "TYPE1", "recorded", str(node), f"a package lists {node}")
     for pattern, content, kind, reader in RULES:
         for file in snapshot["source"]["files"]:
             path = root if root.is_file() else root / file["name"]

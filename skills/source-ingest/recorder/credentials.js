@@ -12,8 +12,15 @@ function find(root) {
 	const found = {};
 	let listed = [];
 	try { listed = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8')).n8n.credentials || []; } catch { /* no package.json, or none in it */ }
-	for (const file of listed) found[path.basename(file).split('.')[0].toLowerCase()] = path.join(root, file);
+	for (const file of listed) found[path.basename(file).split('.')[0].toLowerCase()] = path.join(root, sourceOf(root, file));
 	return found;
+}
+
+/** Return the TypeScript source of a built file that is not there. */
+function sourceOf(root, file) {
+	const source = file.replace(/\.js$/, '.ts');
+	const inner = source.split('/').slice(1).join('/');
+	return [file, source, inner, `src/${inner}`].find((each) => fs.existsSync(path.join(root, each))) || file;
 }
 
 class Credentials {

@@ -1,8 +1,8 @@
 'use strict';
 /**
- * Record what the nodes of a file send: `node record.js ROOT FILE OUTPUT`. FILE is relative to the package's folder ROOT. Writes
- * {"nodes": [...]} to OUTPUT: for each node its description, its operations, and for each operation the requests and items of
- * several inputs; or {"error": TEXT}.
+ * Record what the nodes of a file send: `node record.js ROOT FILE OUTPUT [TRANSPILER]`. FILE is relative to the package's folder
+ * ROOT; TRANSPILER is the folder of an npm package that makes JavaScript of TypeScript. Writes {"nodes": [...]} to OUTPUT: for
+ * each node its description, its operations, and for each operation the requests and items of several inputs; or {"error": TEXT}.
  */
 
 const path = require('path');
@@ -12,6 +12,7 @@ const { context, normal, plain } = require('./context.js');
 const { Credentials } = require('./credentials.js');
 const { requestOf, isDeclared } = require('./declared.js');
 const { hook } = require('./modules.js');
+const { hookTypeScript } = require('./typescript.js');
 const { hookChance, setChance } = require('./chance.js');
 
 const HANG_MS = 3000;
@@ -178,7 +179,7 @@ async function nodesOf(file, root, state) {
 }
 
 async function main() {
-	const [given, file, output] = process.argv.slice(2);
+	const [given, file, output, transpiler] = process.argv.slice(2);
 	const root = fs.realpathSync(given);
 	const finish = (content) => { fs.writeFileSync(output, JSON.stringify(content)); process.exit(0); };
 	const state = hook(root);
@@ -190,6 +191,7 @@ async function main() {
 	hookChance();
 	global.fetch = () => Promise.reject(new Error('fetch is not recorded'));
 	try {
+		if (transpiler) hookTypeScript(require('module'), transpiler);
 		finish({ nodes: await nodesOf(path.resolve(root, file), root, state) });
 	} catch (error) {
 		finish({ error: String((error && error.stack) || error).slice(0, 1000) });

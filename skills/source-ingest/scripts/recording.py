@@ -36,15 +36,24 @@ def node_program() -> str:
     return found
 
 
-def record(carried: pipelines.Carried, file: Path, request: SkillRequest) -> str:
-    """Write ``recording.json`` and the files of the package that ran. Returns a summary; raises InvalidInput."""
-    root = next((each for each in file.parents if (each / "package.json").is_file()), file.parent)
+def record(carried: pipelines.Carried, file: Path, near: Path, request: SkillRequest) -> str:
+    """Write ``recording.json`` and the files of the package that ran. Returns a summary; raises InvalidInput.
+
+    A transpiler is looked for in the folder *near* and above it.
+    """
+    root, program = pipelines.package_root(file), node_program()
     output = carried.workdir / "recorded.json"
-    command = [node_program(), "--no-warnings", str(RECORDER / "record.js"), str(root), str(file.relative_to(root))]
-    view = pipelines.View(carried.workdir, writable=True, readable=(root, RECORDER), protects=False)
+    readable = [root, RECORDER]
+    command = [program, "--no-warnings", str(RECORDER / "record.js"), str(root), str(file.relative_to(root))]
+    command.append(str(output))
+    if file.suffix == ".ts":
+        transpiler = _transpiler(file, near, program)
+        readable.append(transpiler.parents[1] if transpiler.parent.name.startswith("@") else transpiler.parent)
+        command.append(str(transpiler))
+    view = pipelines.View(carried.workdir, writable=True, readable=tuple(readable), protects=False)
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
     seconds, confinement = request.limits.default_timeout_seconds, request.limits.confinement
-    code, told = pipelines.run_confined([*command, str(output)], view, environment, seconds, confinement=confinement)
+    code, told = pipelines.run_confined(command, view, environment, seconds, confinement=confinement)
     if not output.is_file():
         raise errors.InvalidInput(f"{file.name} could not be run (exit code {code}): {truncate(told.strip()[-500:])}")
     node = _read_node(output, file.name)
@@ -55,6 +64,18 @@ def record(carried: pipelines.Carried, file: Path, request: SkillRequest) -> str
     sending = sum(any(case["requests"] for case in operation["cases"]) for operation in operations)
     missing = f"; not installed: {', '.join(node['missing'])}" if node["missing"] else ""
     return f"recorded {sending:,} of {count_noun(len(operations), 'operation')}{missing}"
+
+
+def _transpiler(file: Path, near: Path, program: str) -> Path:
+    """Return the folder of a transpiler. Raises InvalidInput if there is none."""
+    found = pipelines.find_transpiler(near, Path(program))
+    if found is None:
+        raise errors.InvalidInput(
+            f"{file.name} is TypeScript, and no transpiler is installed: `npm install esbuild` in {near}, or "
+            "`npm install -g esbuild`; @swc/core and typescript do as well; or build the package. "
+            "Then `swarm retry` this task"
+        )
+    return found
 
 
 def _read_node(output: Path, name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A built node is also run, with a recorder in the place of the network.
 from __future__ import annotations
 
 import hashlib
+import tempfile
 from pathlib import Path
 
 from fireswarm import (
@@ -20,7 +21,8 @@ from fireswarm import (
 from .recording import record
 
 MAX_BYTES = 1_000_000
-"""node-normalize accepts no larger source."""
+MAX_ARCHIVE_BYTES = 100_000_000
+"""node-normalize accepts no larger sources."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -29,15 +31,18 @@ def run(request: SkillRequest) -> SkillResult:
     source = carried.json("request_snapshot.json")["source"]
     root = Path(source["path"])
     lines = 0
+    is_archive = pipelines.is_archive(root)
     for file in source["files"]:
         path = root if root.is_file() else root / file["name"]
         try:
-            content = read_regular_file(path, MAX_BYTES)
+            content = read_regular_file(path, MAX_ARCHIVE_BYTES if is_archive else MAX_BYTES)
         except OSError:
             content = b""
         if hashlib.sha256(content).hexdigest() != file["sha256"]:
             told = f"{file['name']} changed or was removed since the request: submit the pipeline again"
             return SkillResult.failure(told)
+        if is_archive:
+            continue
         try:
             text = content.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError:
@@ -47,7 +52,13 @@ def run(request: SkillRequest) -> SkillResult:
     told = f"{count_noun(len(source['files']), 'file')}, {count_noun(lines, 'line')} in the bundle"
     if carried.json("classification.json")["reader"] == "recorded":
         try:
-            told = record(carried, root, request)
+            with tempfile.TemporaryDirectory(dir=request.workdir) as folder:
+                if is_archive:
+                    told = record(
+                        carried, pipelines.unpack(root, Path(folder).resolve()) / source["node"], root.parent, request
+                    )
+                else:
+                    told = record(carried, root, pipelines.package_root(root), request)
         except errors.InvalidInput as error:
             return SkillResult.failure(str(error))
     carried.write_json("source_manifest.json", {"files": source["files"], "lines": lines})

@@ -1,7 +1,8 @@
 """Gated steps of code in which a model only advises.
 
 ``files`` carries a run's files from step to step, ``scope`` limits the paths that may change, ``trace`` checks a schema
-against its sources, ``gates`` checks the output of a step and an advisor's answer, ``node`` is the node pipeline.
+against its sources, ``packages`` opens npm packages, ``gates`` checks the output of a step and an advisor's answer,
+``node`` is the node pipeline.
 A skill of a pipeline imports these names from here.
 """
 
@@ -38,6 +39,7 @@ from fireswarm.pipelines.node.schema import (
 from fireswarm.pipelines.node.scopes import ANSWERS
 from fireswarm.pipelines.node.steps import next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
+from fireswarm.pipelines.packages import find_transpiler, is_archive, listed_nodes, package_root, unpack
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
 from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, trace_faults
 from fireswarm.processes.confinement.view import View
@@ -71,19 +73,24 @@ __all__ = [
     "common_base",
     "described_operations",
     "field_of",
+    "find_transpiler",
     "identifier",
     "infer",
+    "is_archive",
     "lay_out",
+    "listed_nodes",
     "lost_operations",
     "material_of",
     "next_round",
     "operation_keys",
+    "package_root",
     "recorded_node",
     "replay_cases",
     "run_confined",
     "shaping",
     "trace_faults",
     "unified_diff",
+    "unpack",
     "values",
     "write_diff",
     "write_operations",

@@ -33,11 +33,14 @@ def take(parameters: Any, name: str) -> Any:
         if isinstance(found, list) and parts[0].isdecimal() and int(parts[0]) < len(found):
             found, parts = found[int(parts[0])], parts[1:]
             continue
+        if not isinstance(found, Mapping):
+            return MISSING
+        inner: Mapping[str, Any] = found
         keys = (".".join(parts[:size]) for size in range(1, len(parts) + 1))
-        key = next((key for key in keys if isinstance(found, Mapping) and key in found), None)
+        key = next((key for key in keys if key in inner), None)
         if key is None:
             return MISSING
-        found, parts = found[key], parts[key.count(".") + 1 :]
+        found, parts = inner[key], parts[key.count(".") + 1 :]
     return found
 
 
