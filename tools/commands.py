@@ -47,6 +47,7 @@ EXAMPLES: dict[str, str] = {
     "swarm api": f"swarm api --port 8090  {LONG}",
     "swarm pipeline demo": f"swarm pipeline demo  {LONG}",
     "swarm pipeline check": "swarm pipeline check run/trace_map.json",
+    "swarm pipeline report": "swarm pipeline report run",
     "swarm store serve": f"swarm store serve --port 8080  {LONG}",
     "swarm store stats": "swarm store stats",
     "swarm store backup": "swarm store backup store.backup",

@@ -23,7 +23,7 @@ CREATING = {
 }  # fmt: skip
 """Commands whose purpose is to write."""
 
-WITHOUT_ROOT = {"pipeline check", "skills list", "skills inspect", "skills check", "skills bench"}
+WITHOUT_ROOT = {"pipeline check", "pipeline report", "skills list", "skills inspect", "skills check", "skills bench"}
 
 ARGUMENTS = {
     "budget": ["day", "--usd", "5"],

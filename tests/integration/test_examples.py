@@ -46,6 +46,8 @@ ANSWERS = ["hello"]
 
 SCHEMA = {"name": "x", "source_type": "TYPE2", "operations": [{"key": "a.b"}]}
 SEEN = {"evidence": [{"file": "x.md", "line_start": 1, "line_end": 1}]}
+PROVEN = {"key": "book.add", "state": "proven", "why": "", "passed": 5, "inputs": 5, "written_by": "template"}
+REPORT = {"node": "Shelf", "proven": 1, "present": 1, "operations": [PROVEN]}
 TRACE = {"fields": {"name": SEEN, "operations.a.b": SEEN}}
 
 EXPECTED = {
@@ -74,6 +76,7 @@ EXPECTED = {
     "swarm open": "report.md",
     "swarm capabilities": "web_fetch",
     "swarm pipeline check": "2 fields, 0 assumed, 0 faults",
+    "swarm pipeline report": "1 of 1 operations proven by replay",
     "swarm doctor": "skills",
     "swarm store stats": "documents",
     "swarm store backup": "store.backup",
@@ -183,7 +186,7 @@ def folder(tmp_path: Path) -> Path:
     prompts = [{"skill": "workspace-inventory", "query": "what is in this folder"}]
     (tmp_path / "prompts.json").write_text(json.dumps(prompts))
     (tmp_path / "run").mkdir()
-    for name, content in {"inferred_schema.json": SCHEMA, "trace_map.json": TRACE}.items():
+    for name, content in {"inferred_schema.json": SCHEMA, "trace_map.json": TRACE, "port_report.json": REPORT}.items():
         (tmp_path / "run" / name).write_text(json.dumps(content))
     (tmp_path / "answers.json").write_text(json.dumps(ANSWERS))
     return tmp_path

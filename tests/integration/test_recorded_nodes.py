@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.pipeline_corpus import record
 from fireswarm.contracts.swarm.task import TaskStatus
-from fireswarm.pipelines import infer, lay_out, lost_operations, recorded_node
+from fireswarm.pipelines import NoTemplate, infer, lay_out, lost_operations, recorded_node
 from tests.support.pipeline import advised, family, files, submit, work
 from tests.support.swarm import SwarmRig
 
@@ -203,6 +203,49 @@ async def test_node_that_only_waits_for_events_says_so(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("async execute()", "async webhook()"))
     cases = record(place, file)["nodes"][0]["operations"][0]["cases"]
     assert "waits for events" in cases[0]["error"]
+
+
+async def test_recorded_inputs_pass_the_check_of_the_python_node(swarm: SwarmRig, tmp_path: Path) -> None:
+    """Parameters that a form shows for one value only, lists of collections, and notes that are no parameters."""
+    shown = "displayOptions: { show: { by: ['id'] } }"
+    properties = f"""{{ name: 'hint', type: 'notice', default: '' }},
+        {{ name: 'by', type: 'options', options: [{{ value: 'id' }}, {{ value: 'name' }}], default: 'id' }},
+        {{ name: 'itemId', type: 'string', required: true, default: '', {shown} }},
+        {{ name: 'size', type: 'hidden', default: 'large' }},
+        {{ name: 'labels', type: 'collection', typeOptions: {{ multipleValues: true }}, default: {{}},
+           options: [{{ name: 'label', type: 'string', default: '' }}] }}"""
+    code = """const body = { size: given('size'), labels: given('labels') };
+    if (given('by') === 'id') body.id = given('itemId');
+    const made = await this.helpers.httpRequest({ method: 'POST', url: 'https://a.example/v1/x', body });
+    return [this.helpers.returnJsonArray(made)];"""
+    place = tmp_path / "n8n-nodes-small"
+    cases = recorded(place, code, properties)["operations"][0]["cases"]
+    assert not any("hint" in case["parameters"] for case in cases)
+    (place / "package.json").write_text('{"name": "n8n-nodes-small", "n8n": {"nodes": ["Small.node.js"]}}')
+    root = await submit(swarm, place)
+    await work(swarm, advised(swarm, None))
+    tasks = await family(swarm, root)
+    assert tasks["root"].status is TaskStatus.DONE, {name: task.summary for name, task in tasks.items()}
+    left = await files(swarm, tasks["root"])
+    assert json.loads(left["port_report.json"])["operations"][0]["state"] == "proven"
+    inputs = json.loads(left["node_schema.json"])["inputs"]["run"]
+    assert inputs["required"] == []
+    assert sorted(inputs["properties"]) == ["by", "itemId", "labels", "size"]
+
+
+async def test_part_of_a_value_is_taken_for_a_constant_nowhere(tmp_path: Path) -> None:
+    code = """const [title, day] = [given('title'), given('day')];
+    const body = { start: title.slice(0, 3), month: day.slice(0, 7), many: given('count') + 1 };
+    await this.helpers.httpRequest({ method: 'POST', url: 'https://a.example/v1/x', body });
+    return [[]];"""
+    properties = """{ name: 'title', type: 'string', required: true },
+        { name: 'day', type: 'dateTime', required: true }, { name: 'count', type: 'number', required: true }"""
+    node = recorded_node(recorded(tmp_path / "p", code, properties))
+    bodies: list[Any] = [case.requests[0].body for case in node.operations[0].cases]
+    for name in ("start", "month", "many"):
+        assert len({body[name] for body in bodies}) > 1, name
+    with pytest.raises(NoTemplate):
+        infer(node.operations[0].cases, "https://a.example/v1")
 
 
 def test_loss_is_counted_apart_from_the_recorder() -> None:

@@ -49,6 +49,6 @@ def _asks(carried: pipelines.Carried, patterns: tuple[str, ...]) -> AdviceReques
     return AdviceRequest(
         kind=AdviceKind.PATCH,
         question=question,
-        material=(*material, *pipelines.material_of(carried, paths)),
+        material=(*material, *pipelines.material_of(carried, paths, material)),
         scope=patterns,
     )

@@ -13,9 +13,12 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from fireswarm import Signal, SkillRequest, SkillResult, errors, install_command, pipelines, truncate
+from fireswarm import Signal, SkillRequest, SkillResult, count_noun, errors, install_command, pipelines, truncate
+
+from . import report, results
 
 MAX_LOG_CHARS = 60_000
+RESULTS = "results.xml"
 LINT_SECONDS = 60.0
 KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 """Environment variables that are passed to the tests: generated code gets no keys."""
@@ -32,16 +35,20 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult.failure(told)
     carried = pipelines.Carried.of(request)
     files = carried.tree(pipelines.PROJECT)
+    expected = _expected(carried)
     faults = [fault for path, text in files.items() for fault in pipelines.code_faults(path, text)]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "project"
         pipelines.lay_out(files, folder)
         try:
             code, told = _test(folder, str(Path(found.origin).parents[1]), request)
+            outcomes = results.read_outcomes(folder / RESULTS)
         except errors.SandboxRefused as refused:
             unless = "only the operator can allow them unconfined (`backbone.confinement: none`)"
             raise errors.SandboxRefused(f"the generated tests were not run: {refused}; {unless}") from refused
         faults += _linted(folder)
+    if silent := [name for name in expected if name not in outcomes]:
+        faults.append(f"{count_noun(len(silent), 'recorded input')} not replayed, such as {silent[0]}")
     passed = code == 0 and not faults
     confined = request.limits.confinement not in ("container", "none")
     how = "with no files but its own" if confined else "not confined, as the operator said"
@@ -50,9 +57,20 @@ def run(request: SkillRequest) -> SkillResult:
     last = next((line for line in reversed(told.splitlines()) if line.strip()), "no output").strip("= ")
     result = {"passed": passed, "pytest_exit_code": code, "pytest": last, "faults": faults}
     carried.write_json("validation.json", result)
+    if "node_schema.json" in carried:
+        port = report.make_report(carried, outcomes)
+        carried.write_json("port_report.json", port)
+        carried.write("port_report.html", report.render_html(port, last), "what is proven by replay, and what is not")
     signal = Signal(name="validation", strength=1.0 if passed else 0.0, note=last)
     told = f"{'passed' if passed else 'failed'}: {last}"
     return SkillResult(summary=truncate(told), artifacts=carried.artifacts(), signals=(signal,), confidence=1.0)
+
+
+def _expected(carried: pipelines.Carried) -> list[str]:
+    """Return the names of the tests that replay recorded inputs."""
+    found = [name for name in carried.names(f"{pipelines.PROJECT}tests/") if name.endswith("_recorded.json")]
+    cases = [case for name in found for case in carried.json(name)["cases"]]
+    return [results.replay_name(case["operation"], case["case"]) for case in cases]
 
 
 def _test(folder: Path, libraries: str, request: SkillRequest) -> tuple[int, str]:
@@ -64,7 +82,8 @@ def _test(folder: Path, libraries: str, request: SkillRequest) -> tuple[int, str
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # other installed plugins do not belong to the node
     }
-    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "tests"]
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
+    command += [f"--junitxml={folder / RESULTS}", "tests"]
     view = pipelines.View(folder, writable=True, readable=(Path(libraries),), protects=False)
     seconds, confinement = request.limits.default_timeout_seconds, request.limits.confinement
     code, told = pipelines.run_confined(command, view, environment, seconds, confinement=confinement)

@@ -23,8 +23,8 @@ KINDS: dict[str, pipelines.Kind] = {
 }
 """Types of a property, as the description names them. Others take any value."""
 
-HIDDEN = {"notice", "hidden", "callout", "button"}
-"""Types of properties that are no input."""
+SHOWN = {"notice", "callout", "button"}
+"""Types of properties that are only shown."""
 
 MAX_REASON_CHARS = 200
 
@@ -151,7 +151,7 @@ def _parameters(reading: Reading, node: pipelines.RecordedNode, keys: Mapping[st
         (key, name): place for key in keys for name, place in _places(reading.operations[key].template)
     }
     for entry in node.description.get("properties") or ():
-        if not isinstance(entry, dict) or entry.get("type") in HIDDEN or entry.get("name") not in by_name:
+        if not isinstance(entry, dict) or entry.get("type") in SHOWN or entry.get("name") not in by_name:
             continue
         name = str(entry["name"])
         own = [key for key in by_name[name] if _is_for(entry, keys[key])]
@@ -164,7 +164,7 @@ def _parameters(reading: Reading, node: pipelines.RecordedNode, keys: Mapping[st
             name=name,
             display_name=str(entry.get("displayName") or ""),
             kind=_kind(entry),
-            required=entry.get("required") is True,
+            required=entry.get("required") is True and all(_is_always_given(name, keys[key]) for key in own),
             description=str(entry.get("description") or ""),
             operations=tuple(own),
             place=found.pop() if len(found) == 1 else "",
@@ -188,11 +188,17 @@ def _is_for(entry: Mapping[str, Any], operation: Any) -> bool:
     return all(value in shown[name] for name, value in wanted if isinstance(shown.get(name), list))
 
 
+def _is_always_given(name: str, operation: Any) -> bool:
+    """Return whether all inputs that sent something have the parameter: a form may hide it for other values."""
+    sent = [case.given for case in operation.cases if case.requests and not case.error]
+    return all(given.get(name) not in (None, "") for given in sent)
+
+
 def _kind(entry: Mapping[str, Any]) -> pipelines.Kind:
     values = [option.get("value") for option in entry.get("options") or () if isinstance(option, dict)]
     if entry.get("type") == "options":
         return "string" if values and all(isinstance(value, str) for value in values) else "any"
     kind = KINDS.get(str(entry.get("type")), "any")
-    if (entry.get("typeOptions") or {}).get("multipleValues") and kind != "object":
-        return "array"
+    if (entry.get("typeOptions") or {}).get("multipleValues"):
+        return "any" if kind == "object" else "array"
     return kind

@@ -112,7 +112,7 @@ function unusable(requests, items) {
 
 /** Return one case: what the operation sends for *chosen* parameters, and what comes out for the answers. */
 async function caseOf(subject, chosen, mode, title) {
-	const { parameters, made } = assign(subject.description.properties, subject.version, chosen, mode);
+	const { parameters, made } = assign(subject.description.properties, subject.version, chosen, mode, title);
 	let best;
 	for (const isCalm of [false, true]) {
 		const learned = await once(subject, title, parameters, isCalm);

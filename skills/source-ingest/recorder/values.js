@@ -4,6 +4,9 @@
 const MAX_DEPTH = 6;
 const MAX_PASSES = 8;
 
+const SHOWN = new Set(['notice', 'callout', 'button']);
+/** Types of properties that are only shown: they have no value. */
+
 /** Return true if a condition of displayOptions holds: a list of values, or conditions such as {_cnd: {gte: 2}}. */
 function holds(wanted, value) {
 	const values = Array.isArray(value) ? value : [value];
@@ -44,13 +47,17 @@ function visible(property, values, version) {
 	return isShown && !Object.entries(hide).some(([key, wanted]) => value(key) !== undefined && holds(wanted, value(key)));
 }
 
+/** Return a number for the title of a case: the values of two cases differ, so that a part of one is taken for a constant nowhere. */
+const offsetOf = (title) => 100 + [...title].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) % 800, 0);
+
 /** Makes values; `made` maps each value to the parameter that it stands for. */
 class Values {
-	constructor(version, isSeveral) {
+	constructor(version, isSeveral, title) {
 		this.version = version;
 		this.isSeveral = isSeveral;
 		this.made = {};
-		this.count = 0;
+		this.offset = offsetOf(title);
+		this.count = this.offset;
 	}
 
 	note(path, value) {
@@ -75,14 +82,13 @@ class Values {
 			case 'collection': return this.collection(property, path, full, depth, many);
 			case 'fixedCollection': return this.groups(property, path, full, depth, many);
 			case 'json': return JSON.stringify({ [`j${this.count}`]: this.note(path, `s${this.count}${name}`) });
-			case 'dateTime': return this.note(path, new Date(Date.UTC(2026, 0, 2, 3, 0, this.count)).toISOString());
+			case 'dateTime': return this.note(path, new Date(Date.UTC(2026, 0, 2 + this.offset, 3, 0, this.count)).toISOString());
 			case 'resourceLocator': return { __rl: true, mode: 'id', value: this.note(path, `s${this.count}${name}`) };
 			case 'resourceMapper':
 				return { mappingMode: 'defineBelow', value: { field: this.note(path, `s${this.count}${name}`) }, schema: [], matchingColumns: ['field'] };
 			case 'assignmentCollection': return { assignments: [] };
 			case 'filter': return { conditions: [], combinator: 'and' };
 			case 'color': return this.note(path, `#${(0x100000 + this.count).toString(16)}`);
-			case 'notice': case 'button': case 'callout': return '';
 			default: {
 				const one = (inner) => { this.count += many ? 1 : 0; return this.note(inner, this.text(property, name)); };
 				return many ? this.list(path, one) : one(path);
@@ -113,7 +119,7 @@ class Values {
 		if (many) return this.list(path, (entry) => this.collection(property, entry, full, depth));
 		const filled = {};
 		for (const option of property.options || []) {
-			if (option && option.name) filled[option.name] = this.of(option, `${path}.${option.name}`, full, depth + 1);
+			if (option && option.name && !SHOWN.has(option.type)) filled[option.name] = this.of(option, `${path}.${option.name}`, full, depth + 1);
 		}
 		return filled;
 	}
@@ -132,7 +138,7 @@ class Values {
 	entry(group, path, full, depth) {
 		const entry = {};
 		for (const value of group.values || []) {
-			if (value && value.name && visible(value, entry, this.version)) entry[value.name] = this.of(value, `${path}.${value.name}`, full, depth + 1);
+			if (value && value.name && !SHOWN.has(value.type) && visible(value, entry, this.version)) entry[value.name] = this.of(value, `${path}.${value.name}`, full, depth + 1);
 		}
 		return entry;
 	}
@@ -147,16 +153,16 @@ function initial(property) {
 /**
  * Return {parameters, made} for an operation. *chosen* fixes some parameters, among them resource and operation. *mode*:
  * `required` sets what has to be set, `plain` every parameter at the top, `all` also the collections, `several` the same with two
- * entries of each list, and with a comma in each text.
+ * entries of each list, and with a comma in each text. The values depend on the *title* of the case.
  */
-function assign(properties, version, chosen, mode) {
-	const values = new Values(version, mode === 'several');
+function assign(properties, version, chosen, mode, title) {
+	const values = new Values(version, mode === 'several', title);
 	const isFull = mode === 'all' || mode === 'several';
 	const parameters = { ...chosen };
 	for (let pass = 0; pass < MAX_PASSES; pass += 1) {
 		let added = 0;
 		for (const property of properties) {
-			if (!property || !property.name || property.name in parameters || !visible(property, parameters, version)) continue;
+			if (!property || !property.name || SHOWN.has(property.type) || property.name in parameters || !visible(property, parameters, version)) continue;
 			const asked = mode !== 'required' || property.required;
 			const fixed = property.type === 'boolean' && !isFull;
 			parameters[property.name] = asked && !fixed && property.type !== 'hidden' ? values.of(property, property.name, isFull) : initial(property);

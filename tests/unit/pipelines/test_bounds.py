@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 
 from fireswarm.contracts.skills.advice import (
     MAX_MATERIAL_CHARS,
+    MAX_PIECES,
     Advice,
     AdviceKind,
     AdviceRequest,
@@ -26,7 +28,16 @@ from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import GateFailed, InvalidInput
-from fireswarm.pipelines import Allowlist, Carried, apply_patch, changed_files, check_advice, check_step, unified_diff
+from fireswarm.pipelines import (
+    Allowlist,
+    Carried,
+    apply_patch,
+    changed_files,
+    check_advice,
+    check_step,
+    material_of,
+    unified_diff,
+)
 from fireswarm.pipelines.files import FILE, safe_path
 from fireswarm.pipelines.node.schema import NodeSchema, identifier
 from fireswarm.pipelines.trace import trace_faults
@@ -287,3 +298,38 @@ def test_last_written_file_of_a_name_is_passed_on(tmp_path: Path) -> None:
         carried.text("c.txt")
     with pytest.raises(InvalidInput, match="not a path inside"):
         carried.write("../a.txt", "x")
+
+
+def test_material_for_an_advisor_fits_and_has_what_is_still_to_be_written(tmp_path: Path) -> None:
+    carried = Carried(tmp_path)
+    written = {"key": "a", "template": {"requests": ["x" * 50_000]}}
+    schema = {
+        "operations": [written, {"key": "b", "template": None}],
+        "parameters": [{"name": "one", "operations": ["a"]}, {"name": "two", "operations": ["a", "b"]}],
+        "inputs": {"a": {}, "b": {}},
+    }
+    carried.write_json("node_schema.json", schema)
+    carried.write("source_bundle/large.js", "l" * 200_000)
+    carried.write("source_bundle/small.js", "s" * 1_000)
+    carried.write("project/nodes/x/operations.py", "p" * 1_000)
+    for number in range(80):
+        carried.write(f"source_bundle/many/{number}.js", "m")
+    spent = [Material(name="log", text="t" * 10_000)]
+    found = material_of(carried, carried.names(), spent)
+    assert len(found) + len(spent) == MAX_PIECES
+    assert sum(len(piece.text) for piece in (*found, *spent)) <= MAX_MATERIAL_CHARS
+    texts = {piece.name: piece.text for piece in found}
+    kept = json.loads(texts["node_schema.json"])
+    assert [each["key"] for each in kept["operations"]] == ["b"]
+    assert ([each["name"] for each in kept["parameters"]], list(kept["inputs"])) == (["two"], ["b"])
+    assert texts["project/nodes/x/operations.py"] == "p" * 1_000
+
+
+def test_file_that_does_not_fit_is_cut_with_a_note(tmp_path: Path) -> None:
+    carried = Carried(tmp_path)
+    carried.write("source_bundle/large.js", "l" * 200_000)
+    carried.write("source_bundle/small.js", "s" * 1_000)
+    small, large = material_of(carried, carried.names())
+    assert small.text == "s" * 1_000
+    assert large.text.endswith("[the rest is left out: 200,000 characters do not fit]\n")
+    assert len(small.text) + len(large.text) == MAX_MATERIAL_CHARS

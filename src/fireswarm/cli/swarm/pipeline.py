@@ -1,4 +1,4 @@
-"""``swarm pipeline``: run the node pipeline on its example, and check trace maps."""
+"""``swarm pipeline``: run the node pipeline on its example, check trace maps, and show the report of a port."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from fireswarm.cli.demo.demo import DEMO_LEASE_SECONDS
 from fireswarm.cli.demo.demonstrate import demonstrate
 from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
-from fireswarm.cli.shared.tables import table
+from fireswarm.cli.shared.tables import one_line, table
 from fireswarm.cli.watch.artifacts import FOLDER, copy_out
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import explain_validation
@@ -23,11 +23,13 @@ from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.pipelines.gates import INFERRED, LEAVES, TRACE
 from fireswarm.pipelines.node.schema import NodeSchema
 from fireswarm.pipelines.trace import trace_faults
+from fireswarm.redaction import sanitize
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.confinement import refusal
 
 app_ = typer.Typer(help="Run the node pipeline, which makes a tested patch from a source.", no_args_is_help=True)
 SESSION = "pipeline-demo"
+REPORT = "port_report.json"
 ADVISOR = "advisor.py:answer"
 
 
@@ -74,7 +76,7 @@ def _show_trail(folder: Path, written: list[Path]) -> None:
     names = {path.relative_to(folder).as_posix(): path for path in written}
     rows = [
         (name, f"{path.stat().st_size:,}")
-        for wanted in (*LEAVES["pr-prepare"], "pull_request.patch", "project/")
+        for wanted in (*LEAVES["pr-prepare"], REPORT, "port_report.html", "pull_request.patch", "project/")
         for name, path in names.items()
         if name == wanted or (wanted.endswith("/") and name.startswith(wanted))
     ]
@@ -102,6 +104,34 @@ def check(
     console.print(f"{len(trace.fields)} fields, {assumed} assumed, {len(faults)} faults{looked_up}", soft_wrap=True)
     if faults:
         raise typer.Exit(1)
+
+
+@app_.command()
+def report(
+    path: Annotated[Path, typer.Argument(help="A port_report.json, or the folder of a run's artifacts.")],
+) -> None:
+    """Show what of a port is proven by replay, and what is not, and why. Exit code 1 if an operation differs."""
+    file = path / REPORT if path.is_dir() else path
+    content = _read(file)
+    try:
+        rows = [_report_row(operation) for operation in content["operations"]]
+        head = f"{content['node']}: {content['proven']:,} of {content['present']:,} operations proven by replay"
+    except (LookupError, TypeError, ValueError) as error:
+        raise InvalidInput(f"{file} is not the report of a port: {error!r}") from error
+    console.print(sanitize(head), markup=False, soft_wrap=True)
+    table("operations", ("operation", "state", "inputs", "written by", "why"), rows, none="no operations")
+    page = file.with_suffix(".html")
+    if page.is_file():
+        console.print(f"as a page: {page}", markup=False, soft_wrap=True)
+    if any(row[1] == "differs" for row in rows):
+        raise typer.Exit(1)
+
+
+def _report_row(operation: dict[str, Any]) -> tuple[str, ...]:
+    inputs = f"{operation['passed']}/{operation['inputs']}" if operation.get("inputs") else ""
+    why = operation["why"] or operation.get("unexplained", "")
+    key, state = sanitize(str(operation["key"])), sanitize(str(operation["state"]))
+    return key, state, inputs, sanitize(str(operation.get("written_by", ""))), sanitize(one_line(str(why)))
 
 
 def _files(bundle: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from fireswarm.contracts.base import Contract, JsonObject
 
+MAX_PIECES = 60
 MAX_MATERIAL_CHARS = 120_000
 """Maximum total size of the material sent to an advisor with a question."""
 
@@ -50,7 +51,7 @@ class AdviceRequest(Contract):
 
     kind: AdviceKind
     question: str = Field(min_length=1, max_length=8_000)
-    material: tuple[Material, ...] = Field(default=(), max_length=60)
+    material: tuple[Material, ...] = Field(default=(), max_length=MAX_PIECES)
     scope: tuple[str, ...] = Field(default=(), max_length=40)
 
     @model_validator(mode="after")

@@ -72,8 +72,8 @@ class Operation(Contract):
             )
         if self.method and self.method not in METHODS:
             raise ValueError(f"operation {self.key}: {self.method!r} is not one of {', '.join(METHODS)}")
-        if self.path and not self.path.startswith(("/", "https://", "http://")):
-            raise ValueError(f"operation {self.key}: the path {self.path!r} must begin with /")
+        if self.path and not self.path.startswith(("/", "https://", "http://", "{")):
+            raise ValueError(f"operation {self.key}: the path {self.path!r} must begin with / or {{")
         return self
 
     @property
