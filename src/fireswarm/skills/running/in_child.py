@@ -38,7 +38,7 @@ RESPONSES = "fireswarm.contracts.llm.response"
 """Module of AgentResponse. It is imported already if a skill returns one."""
 
 
-class _Source(importlib.machinery.SourceFileLoader):
+class _SourceLoader(importlib.machinery.SourceFileLoader):
     """Loads a module from its source, and neither reads nor writes compiled code beside it.
 
     A person reads the source. Compiled code beside it may be of another one.
@@ -123,7 +123,7 @@ def _load_from_source(scripts: Path) -> None:
     place = str(scripts)
     make_finder = importlib.machinery.FileFinder.path_hook(
         (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES),
-        (_Source, importlib.machinery.SOURCE_SUFFIXES),
+        (_SourceLoader, importlib.machinery.SOURCE_SUFFIXES),
     )
 
     def find_in_scripts(path: str) -> Any:
