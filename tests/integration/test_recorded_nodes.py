@@ -193,7 +193,8 @@ async def test_pages_are_recorded_and_followed_by_the_template(tmp_path: Path, n
     template = infer(node.operations[0].cases, "https://a.example/v1")
     pages = template.requests[0].pages
     assert pages is not None
-    assert (pages.cursor, pages.parameter, pages.value) == (cursor, "returnAll", True)
+    assert pages.when is not None
+    assert (pages.cursor, pages.when.parameter, pages.when.value) == (cursor, "returnAll", True)
 
 
 async def test_node_that_only_waits_for_events_says_so(tmp_path: Path) -> None:

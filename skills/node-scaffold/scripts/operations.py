@@ -32,13 +32,16 @@ def code_of(operation: pipelines.Operation, about: str) -> str:
     lines = [f"    return items({made})"]
     for number in reversed(range(len(template.requests))):
         request, answer = template.requests[number], _answer(str(number))
-        sending = _sending(request)
-        if request.pages is not None and _pages(str(number)) in "\n".join(lines):
-            lines = [_following(request.pages, str(number)), *lines]
-        elif request.pages is not None:
-            lines = [_following(request.pages, str(number)).replace(f"{_pages(str(number))} = ", "", 1), *lines]
+        if request.pages is not None:
+            line = _following(request.pages, str(number))
+            is_used = _pages(str(number)) in "\n".join(lines)
+            lines = [line if is_used else line.replace(f"{_pages(str(number))} = ", "", 1), *lines]
         kept = f"{answer} = " if answer in "\n".join(lines) else ""
-        lines = [f"    {kept}{sending}", *lines]
+        if request.when is None:
+            lines = [f"    {kept}{_sending(request)}", *lines]
+        else:
+            sending = f"        {kept}{_sending(request, 2)}"
+            lines = [f"    {kept}MISSING"] * bool(kept) + [f"    if {_of_condition(request.when)}:", sending, *lines]
     return "\n".join([*head, *lines]) + "\n"
 
 
@@ -78,11 +81,16 @@ def _following(pages: Any, number: str) -> str:
     """Return the line that asks for further pages."""
     answer = _answer(number)
     followed = _call("follow", [answer, _text(pages.cursor), f"lambda page: {_sending(pages.further, 2)}"], 1)
-    if pages.parameter:
-        taken = _taken(pages.parameter)
-        wanted = f"is {pages.value}" if isinstance(pages.value, bool) else f"== {_literal(pages.value)}"
-        return f"    {_pages(number)} = {followed} if {taken} {wanted} else [{answer}]"
+    if pages.when is not None:
+        return f"    {_pages(number)} = {followed} if {_of_condition(pages.when)} else [{answer}]"
     return f"    {_pages(number)} = {followed}"
+
+
+def _of_condition(when: Any) -> str:
+    taken = _taken(when.parameter)
+    if when.is_filled:
+        return f"nonempty({taken}) is not MISSING"
+    return f"{taken} is {when.value}" if isinstance(when.value, bool) else f"{taken} == {_literal(when.value)}"
 
 
 def _call(name: str, arguments: list[str], depth: int) -> str:

@@ -62,6 +62,7 @@ CASES: tuple[Mapping[str, Any], ...] = (
      "tags": {"tag": [{"name": "s9name", "value": "s10value"}]}, "due": "2026-02-03T04:05:06.000Z", "quick": False},
 )  # fmt: skip
 TITLES = ("plain", "kind=guide", "all")
+PAGED = ("plain", "quick=true", "all")
 
 
 def inferred(send: Send) -> OperationTemplate:
@@ -198,7 +199,7 @@ def paged(parameters: Mapping[str, Any], title: str) -> Case:
 
 
 def test_pages_are_followed_as_far_as_the_api_has_some() -> None:
-    template = infer([paged(given, title) for title, given in zip(TITLES, CASES, strict=True)], BASE)
+    template = infer([paged(given, title) for title, given in zip(PAGED, CASES, strict=True)], BASE)
     sent: list[Made] = []
 
     def send(made: Made) -> Any:
@@ -209,6 +210,44 @@ def test_pages_are_followed_as_far_as_the_api_has_some() -> None:
     assert [made.query.get("cursor") for made in sent] == [None, "a1_next", "a2_next", "a3_next", "a4_next"]
     sent.clear()
     assert carry_out(template, CASES[0], send) == [{"id": "a1_id"}]
+
+
+def with_file(parameters: Mapping[str, Any], title: str, decides: Callable[[Mapping[str, Any]], bool]) -> Case:
+    """A case of code that sends a second request only if *decides* says so."""
+    answers: list[Any] = [{"id": f"a0{title}_id"}, {"file": f"a1{title}_file"}]
+    urls = [f"{BASE}/books", f"{BASE}/files/a0{title}_id"]
+    number = 2 if decides(parameters) else 1
+    return Case(
+        case=title, parameters=dict(parameters), values=named(parameters), answers=tuple(answers[:number]),
+        requests=tuple(RecordedRequest(method="GET", url=url) for url in urls[:number]), secrets=SECRETS,
+        items=(answers[number - 1],),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["quick", "due"])
+def test_request_that_one_parameter_decides_is_sent_only_then(name: str) -> None:
+    """`quick` is a boolean that a case changes alone; `due` is the only parameter that is filled in the same cases."""
+    titles, cases = PAGED, [dict(given) for given in CASES]
+    if name == "due":
+        titles = ("plain", "several", "all")
+        cases = [{**given, "quick": False, "more": {}, "words": "w", "tags": {}} for given in cases]
+    pairs = zip(titles, cases, strict=True)
+    template = infer([with_file(given, title, lambda given: bool(given[name])) for title, given in pairs], BASE)
+    full, empty = ("2027-01-01", "") if name == "due" else (True, False)
+    for value, number in ((full, 2), (empty, 1)):
+        by_template, by_code = both(
+            template, {**CASES[0], name: value}, lambda made: {"id": made.path, "file": made.path}
+        )
+        assert by_code == by_template
+        assert [made.path for made in by_code[:-1]] == ["/books", "/files/%2Fbooks"][:number]
+        assert ["/books", "/files/%2Fbooks"][number - 1] in str(by_code[-1])
+
+
+def test_request_that_several_parameters_may_decide_gets_no_template() -> None:
+    pairs = zip("abc", CASES, strict=True)
+    cases = [with_file(given, title, lambda given: bool(given["more"])) for title, given in pairs]
+    with pytest.raises(NoTemplate, match="depends on several parameters"):
+        infer(cases, BASE)
 
 
 def linked(parameters: Mapping[str, Any], title: str) -> Case:
@@ -241,7 +280,7 @@ def test_pages_are_followed_by_the_addresses_that_answers_name() -> None:
 
 
 def test_api_that_always_names_a_next_page_is_not_asked_without_end() -> None:
-    template = infer([paged(given, title) for title, given in zip(TITLES, CASES, strict=True)], BASE)
+    template = infer([paged(given, title) for title, given in zip(PAGED, CASES, strict=True)], BASE)
     with pytest.raises(ValueError, match="named a next page 10,000 times"):
         carry_out(template, {**CASES[0], "quick": True}, lambda _: page(0))
 
@@ -301,7 +340,7 @@ def test_code_sends_what_its_template_sends(name: str) -> None:
 
 
 def test_code_follows_pages_as_its_template_does() -> None:
-    template = infer([paged(given, title) for title, given in zip(TITLES, CASES, strict=True)], BASE)
+    template = infer([paged(given, title) for title, given in zip(PAGED, CASES, strict=True)], BASE)
     for quick in (True, False):
         by_template, by_code = both(
             template, {**CASES[0], "quick": quick}, lambda made: page(1, is_last="cursor" in made.query)

@@ -1,13 +1,15 @@
-"""Requests for the pages of one answer, found among the requests of a recorded case."""
+"""The requests of recorded cases, side by side: those for the pages of one answer are one step."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from fireswarm.pipelines.node import shaping
 from fireswarm.pipelines.node.recording import Case, RecordedRequest
-from fireswarm.pipelines.node.scopes import paths_in
+from fireswarm.pipelines.node.scopes import MIN_NAMED_CHARS, paths_in
 from fireswarm.pipelines.node.shaping import MISSING
 
 MADE = re.compile(r"a\d+[a-z]*_")
@@ -37,6 +39,37 @@ def steps_of(case: Case) -> list[PageRun]:
         cursors.sort(key=lambda each: not all(_has_text(case.answers[first], each, text) for text in told[:1]))
         steps.append(PageRun(first, number, tuple(cursors)))
     return steps
+
+
+def align_steps(cases: Sequence[Case]) -> list[list[PageRun | None]]:
+    """Return the steps of each case, as many for each: None stands for a request that only other cases send.
+
+    Raises ValueError if the requests of a case are no part of those of the longest one, in sequence.
+    """
+    steps = [steps_of(case) for case in cases]
+    if len({len(each) for each in steps}) == 1:
+        return [[*each] for each in steps]
+    keyed = [[_pattern(case, step) for step in each] for case, each in zip(cases, steps, strict=True)]
+    longest = max(keyed, key=len)
+    return [_place(each, keys, longest) for each, keys in zip(steps, keyed, strict=True)]
+
+
+def _place(steps: Sequence[PageRun], keys: Sequence[str], longest: Sequence[str]) -> list[PageRun | None]:
+    left = list(zip(steps, keys, strict=True))
+    placed = [left.pop(0)[0] if left and left[0][1] == key else None for key in longest]
+    if left:
+        raise ValueError("the requests depend on parameters")
+    return placed
+
+
+def _pattern(case: Case, step: PageRun) -> str:
+    """Return method and address of a request, without the made-up values in it."""
+    request = case.requests[step.first]
+    address = re.sub(rf"{MADE.pattern}\w*", "{}", request.url)
+    for text in sorted(case.named, key=len, reverse=True):
+        if len(text) >= MIN_NAMED_CHARS:
+            address = address.replace(text, "{}").replace(quote(text, safe=""), "{}")
+    return f"{request.method} {address}"
 
 
 def _first_page(case: Case, last: int) -> int:

@@ -17,7 +17,7 @@ from pydantic import Field, JsonValue
 from fireswarm.contracts.base import Contract
 from fireswarm.pipelines.node import shaping
 from fireswarm.pipelines.node.explaining import explain, explain_address, without_base
-from fireswarm.pipelines.node.paging import PageRun, steps_of
+from fireswarm.pipelines.node.paging import PageRun, align_steps
 from fireswarm.pipelines.node.recording import Case, RecordedRequest
 from fireswarm.pipelines.node.scopes import ANSWERS, FAULTS, Scope, is_same, paths_in
 from fireswarm.pipelines.node.shaping import MISSING
@@ -31,8 +31,21 @@ class NoTemplate(Exception):
     """The recordings cannot be explained; the message is the reason."""
 
 
+class Condition(Contract):
+    """Holds if a parameter has ``value``; with ``is_filled``, if it is there and not empty."""
+
+    parameter: str
+    value: JsonValue = None
+    is_filled: bool = False
+
+    def holds(self, given: Mapping[str, Any]) -> bool:
+        """Return whether it holds for these parameters."""
+        found = shaping.take(given, self.parameter)
+        return shaping.nonempty(found) is not MISSING if self.is_filled else is_same(found, self.value)
+
+
 class RequestTemplate(Contract):
-    """One request, and further ones of its kind if the answer has further pages."""
+    """One request, and further ones of its kind if the answer has further pages. ``when`` says whether it is sent."""
 
     method: str
     path: Value
@@ -40,6 +53,7 @@ class RequestTemplate(Contract):
     headers: Value | None = None
     body: Value | None = None
     encoding: Literal["json", "form"] = "json"
+    when: Condition | None = None
     pages: FurtherPages | None = None
 
     @property
@@ -51,13 +65,12 @@ class RequestTemplate(Contract):
 class FurtherPages(Contract):
     """Further pages are requested by ``further`` while the last page has something at ``cursor``.
 
-    With ``parameter``, only if this parameter has ``value``.
+    ``when`` says whether they are requested at all.
     """
 
     cursor: str
     further: RequestTemplate
-    parameter: str = ""
-    value: JsonValue = None
+    when: Condition | None = None
 
 
 class OperationTemplate(Contract):
@@ -114,15 +127,17 @@ def infer(cases: Sequence[Case], base: str) -> OperationTemplate:
     sent = [case for case in cases if case.requests and not case.error]
     if not sent:
         raise NoTemplate(next((case.error for case in cases if case.error), "") or "it sends nothing")
-    steps = [steps_of(case) for case in sent]
-    if len({len(each) for each in steps}) > 1:
-        raise NoTemplate("the number of its requests depends on parameters")
-    paged = frozenset(number for each in steps for number, step in enumerate(each) if step.cursors)
+    try:
+        steps = align_steps(sent)
+    except ValueError as error:
+        raise NoTemplate(str(error)) from error
+    paged = frozenset(number for each in steps for number, step in enumerate(each) if step and step.cursors)
     seen = [_Seen(case, each, paged) for case, each in zip(sent, steps, strict=True)]
     first = sent[0].requests[-1]
+    requests = tuple(_infer_request(seen, number, base) for number in range(len(steps[0])))
     template = OperationTemplate(
-        requests=tuple(_infer_request(seen, number, base) for number in range(len(steps[0]))),
-        items=_infer_items(seen),
+        requests=requests,
+        items=_infer_items(seen, [each.when for each in requests if each.when is not None]),
         credential=first.credential or next(iter(sent[0].credentials), ""),
         authentication=first.authentication,
         cases=len(sent),
@@ -138,13 +153,14 @@ class _Seen(NamedTuple):
     """A case with its requests in steps; ``paged`` are the steps that ask for further pages in some case."""
 
     case: Case
-    steps: Sequence[PageRun]
+    steps: Sequence[PageRun | None]
     paged: frozenset[int]
 
     def scope(self, number: int, page: Any = MISSING) -> Scope:
         """Return what step *number* is made of, after *page* if it asks for a further one."""
         case, answers = self.case, self.case.answers
-        earlier = [(str(at), step) for at, step in enumerate(self.steps[:number]) if step.first < len(answers)]
+        steps = [(str(at), step) for at, step in enumerate(self.steps[:number]) if step is not None]
+        earlier = [(at, step) for at, step in steps if step.first < len(answers)]
         given = {**case.given, ANSWERS: {at: answers[step.first] for at, step in reversed(earlier)}}
         if page is not MISSING:
             given[PAGE] = page
@@ -155,37 +171,50 @@ class _Seen(NamedTuple):
 
 
 def _infer_request(seen: Sequence[_Seen], number: int, base: str) -> RequestTemplate:
-    requests = [each.case.requests[each.steps[number].first] for each in seen]
-    template = _infer_one([each.scope(number) for each in seen], requests, base)
-    paged = [each for each in seen if each.steps[number].cursors]
+    sending = [(each, step) for each in seen if (step := each.steps[number]) is not None]
+    requests = [each.case.requests[step.first] for each, step in sending]
+    template = _infer_one([each.scope(number) for each, _ in sending], requests, base)
+    others = [each.case for each in seen if each.steps[number] is None]
+    when = _condition([each.case for each, _ in sending], others) if others else None
+    paged = [(each, step) for each, step in sending if step.cursors]
     if not paged:
-        return template
+        return template.model_copy(update={"when": when})
     after: list[Scope] = []
     further: list[RecordedRequest] = []
-    for each in paged:
-        for page in range(each.steps[number].first, each.steps[number].last):
+    for each, step in paged:
+        for page in range(step.first, step.last):
             after.append(each.scope(number, each.case.answers[page]))
             further.append(each.case.requests[page + 1])
-    cursor = paged[0].steps[number].cursors[0]
-    if any(cursor not in each.steps[number].cursors for each in paged):
+    cursor = paged[0][1].cursors[0]
+    if any(cursor not in step.cursors for _, step in paged):
         raise NoTemplate("what leads to the next page depends on parameters")
-    name, value = _page_parameter(seen, number) if len(paged) < len(seen) else ("", None)
-    pages = FurtherPages(cursor=cursor, further=_infer_one(after, further, base), parameter=name, value=value)
-    return template.model_copy(update={"pages": pages})
+    once = [each.case for each, step in sending if not step.cursors]
+    pages_when = _condition([each.case for each, _ in paged], once) if once else None
+    pages = FurtherPages(cursor=cursor, further=_infer_one(after, further, base), when=pages_when)
+    return template.model_copy(update={"pages": pages, "when": when})
 
 
-def _page_parameter(seen: Sequence[_Seen], number: int) -> tuple[str, JsonValue]:
-    """Return the parameter, with its value, for which all pages are requested. Raises NoTemplate."""
-    with_pages = [each.case.given for each in seen if each.steps[number].cursors]
-    without = [each.case.given for each in seen if not each.steps[number].cursors]
-    likely = sorted(with_pages[0].items(), key=lambda item: item[1] is not True)
-    for name, value in likely:
-        if not isinstance(value, (bool, str)):
+def _condition(holding: Sequence[Case], others: Sequence[Case]) -> Condition:
+    """Return what holds for some cases, and not for *others*. Raises NoTemplate if nothing does, or several parameters.
+
+    A parameter that a case changes alone decides, and of others a boolean; otherwise there may be only one.
+    """
+    found: dict[str, Condition] = {}
+    for name, value in paths_in(holding[0].given):
+        if name.startswith("$"):
             continue
-        has = [is_same(given.get(name, MISSING), value) for given in (*with_pages, *without)]
-        if all(has[: len(with_pages)]) and not any(has[len(with_pages) :]):
-            return name, value
-    raise NoTemplate("the pages that it requests depend on several parameters")
+        for each in (Condition(parameter=name, value=value), Condition(parameter=name, is_filled=True)):
+            if not each.is_filled and (not isinstance(value, (bool, str)) or value in holding[0].named):
+                continue
+            if all(each.holds(case.given) for case in holding) and not any(each.holds(case.given) for case in others):
+                found.setdefault(name, each)
+    changed = {case.case.partition("=")[0] for case in (*holding, *others) if "=" in case.case}
+    likely = [each for name, each in found.items() if name in changed]
+    likely = likely or [each for each in found.values() if each.value is True and "." not in each.parameter]
+    likely = likely or (list(found.values()) if len(found) == 1 else [])
+    if not likely:
+        raise NoTemplate("the number of its requests depends on several parameters")
+    return likely[0]
 
 
 def _infer_one(scopes: Sequence[Scope], requests: Sequence[RecordedRequest], base: str) -> RequestTemplate:
@@ -229,15 +258,23 @@ def _fault(scopes: Sequence[Scope], values: Sequence[Any]) -> str:
     return "all"
 
 
-def _infer_items(seen: Sequence[_Seen]) -> Value | None:
-    """Return what the items of all cases are made of. Raises NoTemplate."""
+def _infer_items(seen: Sequence[_Seen], conditions: Sequence[Condition]) -> Value | None:
+    """Return what the items are made of; *conditions* decide which requests there are. Raises NoTemplate."""
     ended = [each for each in seen if each.case.items is not None]
-    if not ended:
-        return None
-    found = explain([each.scope(len(each.steps)) for each in ended], [list(each.case.items or ()) for each in ended])
-    if found is None:
-        raise NoTemplate("the code computes the items")
-    return found
+    found = _explain_items(ended) if ended else None
+    if found is not None or not ended:
+        return found
+    for when in conditions:
+        holding = [each for each in ended if when.holds(each.case.given)]
+        others = [each for each in ended if each not in holding]
+        filled, empty = (_explain_items(each) if each else None for each in (holding, others))
+        if filled is not None and empty is not None and (when.is_filled or when.value is True):
+            return Either(name=when.parameter, filled=filled, empty=empty)
+    raise NoTemplate("the code computes the items")
+
+
+def _explain_items(seen: Sequence[_Seen]) -> Value | None:
+    return explain([each.scope(len(each.steps)) for each in seen], [list(each.case.items or ()) for each in seen])
 
 
 def _refuse_entries(template: OperationTemplate) -> None:
@@ -269,14 +306,17 @@ def carry_out(template: OperationTemplate, given: Mapping[str, Any], send: Calla
         return {**given, ANSWERS: dict(reversed(answers.items())), PAGES: pages, **more}
 
     for number, request in enumerate(template.requests):
+        if request.when is not None and not request.when.holds(given):
+            pages[str(number)] = []
+            continue
         known = scope()
         answers[str(number)] = answer = send(make(request, known))
         if (further := request.pages) is not None:
             pages[str(number)] = [answer]
-            if not further.parameter or is_same(given.get(further.parameter, MISSING), further.value):
+            if further.when is None or further.when.holds(given):
                 pages[str(number)] = shaping.follow(answer, further.cursor, _request_after(further, known, send))
     if template.items is None:
-        return shaping.items(answers[str(len(template.requests) - 1)])
+        return shaping.items(answers.get(str(len(template.requests) - 1), MISSING))
     return shaping.items(template.items.of(scope()))
 
 
