@@ -179,7 +179,7 @@ def test_signal_stops_a_run_gracefully(number: signal.Signals, root: Path) -> No
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_second_signal_kills_a_stubborn_run_and_its_children(root: Path) -> None:
-    with running(root, STUBBORN + LONG) as process:
+    with running(root, f"{STUBBORN} mkdir .vscode; echo evil > .envrc; {LONG}") as process:
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
         for line in process.stderr:
@@ -191,4 +191,21 @@ def test_second_signal_kills_a_stubborn_run_and_its_children(root: Path) -> None
         process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 130
     assert left_running() == []
+    assert not (root / ".envrc").exists() and not (root / ".vscode").exists()
     assert events(root)[-1].payload["reason"] == "interrupted"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("next_command", [("run", TASK), ("chat",), ("resume", "latest"), ("skills", "list")])
+def test_next_start_sets_aside_what_a_killed_run_left_before_it_reads_it(
+    next_command: tuple[str, ...], root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(root, f"{STUBBORN} echo 'permissions: [' > agent.yaml; echo evil > .envrc; {LONG}") as process:
+        process.kill()
+        process.wait()
+        has_names = (root / ".envrc").exists()
+    done = agent(root, *next_command, *(script(root, GOOD) if next_command[0] in ("run", "chat") else ()))
+    assert done.code == 0, "the settings that the command made were read"
+    assert not (root / ".envrc").exists() and not (root / "agent.yaml").exists()
+    told = f"in {root}, after a command that was killed: .envrc is now .envrc.set-aside-1: only a person makes .envrc"
+    assert (told in caplog.text) == has_names

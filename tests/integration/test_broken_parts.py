@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.code_at_work import code_at_work
 from tests.support.fleet import environment, lay_out
 
 PLUGINS = {
@@ -154,3 +155,13 @@ def test_broken_skills_are_left_out_and_named_by_doctor(root: Path) -> None:
     details = [item["detail"] for item in json.loads(found.stdout) if item["what"] == "skill"]
     for name in names:
         assert any(f"/skills/{name}/SKILL.md" in detail for detail in details), (name, details)
+
+
+def test_doctor_sets_aside_and_lists_names_that_a_killed_command_made(root: Path) -> None:
+    with code_at_work(root) as process:
+        (root / ".envrc").write_text("evil")
+        process.kill()
+    found = json.loads(swarm(root, "doctor", "--json").stdout)
+    [told] = [item["detail"] for item in found if item["what"] == "late names"]
+    assert told.startswith(f"in {root}, after a command that was killed: .envrc is now .envrc.set-aside-1")
+    assert not (root / ".envrc").exists()

@@ -19,6 +19,7 @@ from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking, told
+from tests.support.code_at_work import code_at_work
 from tests.support.confinement import use_rung
 from tests.support.swarm import SwarmRig
 
@@ -343,3 +344,19 @@ async def test_a_planner_gives_a_task_a_part_of_its_folder(folder: Path, swarm: 
     await submit(swarm, folder, context={"path": str(folder)})
     task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.DELEGATING, task.error
+
+
+async def test_turn_sets_aside_what_a_command_of_a_killed_worker_made(swarm: SwarmRig, folder: Path) -> None:
+    with code_at_work(folder) as process:
+        (folder / ".envrc").write_text("evil")
+        process.kill()
+    seen: list[bool] = []
+
+    def model(request: ChatRequest) -> Answer:
+        seen.append((folder / ".envrc").exists())
+        return "done"
+
+    core = thinking(swarm, model, folder)
+    await submit(swarm, folder)
+    await one_turn(swarm, core)
+    assert seen[:1] == [False]

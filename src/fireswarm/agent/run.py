@@ -38,7 +38,8 @@ from fireswarm.errors import ConfigError
 from fireswarm.llm.spend import FileLedger
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, Steering, think
 from fireswarm.processes.confinement.container import hide_environment
-from fireswarm.processes.descendants import kill_running
+from fireswarm.processes.confinement.paths.late_names import set_aside_left, set_aside_now
+from fireswarm.processes.descendants import EXIT_SECONDS, kill_running
 from fireswarm.processes.startup import INTERRUPTED
 from fireswarm.runs.assemble import file_tools, grant_of, hide_denied, system_text
 from fireswarm.runs.make_mind import (
@@ -122,6 +123,7 @@ async def carry_out(
     """
     if settings.runtime.confinement == "container":
         hide_environment()
+    await anyio.to_thread.run_sync(set_aside_left)
     watching = watching or Watching()
     clock = ServerClock()
     run_id = resume or run_id or new_run_id(clock.now())
@@ -249,11 +251,14 @@ class _Stop:
                 self.scope.cancel()
 
     def leave(self) -> None:
-        """Exit at once: kill child processes and write the final event."""
+        """Exit at once: kill child processes, set aside what they made, and write the final event."""
         kill_running()
-        for child in psutil.Process().children(recursive=True):
+        children = psutil.Process().children(recursive=True)
+        for child in children:
             with contextlib.suppress(psutil.Error):
                 child.kill()
+        psutil.wait_procs(children, timeout=EXIT_SECONDS)
+        set_aside_now()
         with contextlib.suppress(ValueError):  # the log is closed already
             self.log.event(EventType.RUN_FAILED, {"reason": "interrupted", "error": "ended before it had stopped"})
         os._exit(INTERRUPTED)

@@ -14,6 +14,7 @@ import psutil
 MARK = "FIRESWARM_COMMAND"
 """Environment variable with the marks of the commands and children to which a process belongs, outermost first."""
 
+
 ROUNDS = 20
 """Number of searches for remaining processes: a process may start another while it is being killed."""
 
@@ -66,6 +67,11 @@ class Descendants:
                 elif not environment and process.exe():  # kernel threads and zombies have no program
                     unreadable = True
         return marked, unreadable
+
+
+def last_mark(environment: Mapping[str, str]) -> str:
+    """Return the mark of the innermost command or child to which *environment* belongs, or ""."""
+    return environment.get(MARK, "").rpartition(" ")[2]
 
 
 running: set[Descendants] = set()

@@ -15,9 +15,10 @@ import pytest
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.bubblewrap import reason_against
 from fireswarm.processes.confinement.landlock.launch import landlock_version
+from fireswarm.processes.confinement.paths.late_names import LateNames
 from fireswarm.processes.confinement.paths.names import GIT_PROTECTED, PROTECTED, is_protected
 from fireswarm.processes.confinement.programs import find_program
-from fireswarm.processes.confinement.protected import LateNames, changeable, everything_but
+from fireswarm.processes.confinement.protected import changeable, everything_but
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import run_confined
 from fireswarm.processes.shell import Shell

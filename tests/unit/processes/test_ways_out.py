@@ -12,7 +12,8 @@ import pytest
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.errors import InvalidInput, SandboxRefused
 from fireswarm.processes.confinement import protected
-from fireswarm.processes.confinement.protected import LateNames, hidden_places
+from fireswarm.processes.confinement.paths.late_names import LateNames
+from fireswarm.processes.confinement.protected import hidden_places
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import run_confined
 from fireswarm.settings.run_folders import STATE_HOME

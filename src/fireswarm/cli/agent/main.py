@@ -12,6 +12,7 @@ import typer
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.processes.confinement.paths.late_names import set_aside_left
 from fireswarm.processes.startup import without_collector
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.run_folders import kept_runs
@@ -78,6 +79,7 @@ def options(
 
         typer.echo(f"fireswarm {__version__}")
         raise typer.Exit
+    set_aside_left()  # before anything of a folder is read
 
 
 @app.command()

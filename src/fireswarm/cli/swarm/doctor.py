@@ -30,6 +30,7 @@ from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError, MissingApiKey
 from fireswarm.llm.budget import Meter
+from fireswarm.processes.confinement.paths.late_names import set_aside_left
 from fireswarm.processes.confinement.programs import find_program
 from fireswarm.runs.model_adapters import describe_access
 from fireswarm.settings import Settings
@@ -67,7 +68,7 @@ class Finding:
 
 def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None, as_json: AsJson = False) -> None:
     """Check configuration, store, indexes, roles and skills; exit code 1 if a check fails."""
-    findings: list[Finding] = [_python()]
+    findings: list[Finding] = [_python(), *(Finding("late names", None, line) for line in set_aside_left())]
     settings = _try(findings, "settings", lambda: settings_for(root, store, project), lambda _: "read")
     if settings is None:
         with contextlib.suppress(FireswarmError):  # it is in the findings

@@ -13,6 +13,7 @@ from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.cli.swarm import answer, api, conversations, cost, doctor, fleet, inspect, pipeline, store, tasks
 from fireswarm.cli.watch import artifacts, open_artifact, plan
+from fireswarm.processes.confinement.paths.late_names import set_aside_left
 from fireswarm.redaction import environment_redactor
 
 app = typer.Typer(
@@ -64,6 +65,7 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -73,6 +75,8 @@ def options(
     shown = logging.StreamHandler()
     shown.setFormatter(_CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[shown])
+    if context.invoked_subcommand != "doctor":  # it lists them among its findings
+        set_aside_left()  # before anything of a folder is read
 
 
 class _CleanFormatter(logging.Formatter):

@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from fireswarm.contracts.regular_file import open_place
 from fireswarm.errors import PlaceRefused, SandboxRefused
-from fireswarm.processes.confinement.paths.names import GIT, GIT_PROTECTED, OWN_FOLDER, PROTECTED
+from fireswarm.processes.confinement.paths.names import GIT, GIT_PROTECTED, OWN_FOLDER, find_names
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
 MAX_SEARCHED = 100_000
@@ -97,7 +93,7 @@ def protected_places(workspace: Path) -> list[Path]:
 
 
 def _named_places(workspace: Path) -> Iterator[Path]:
-    for path in _find(workspace):
+    for path in find_names(workspace):
         is_linked = path.is_symlink() or path.parent.is_symlink()
         if not is_linked and (path.name.casefold() not in (GIT, OWN_FOLDER) or path.is_file()):
             yield path
@@ -109,7 +105,7 @@ def linked_places(workspace: Path) -> list[Path]:
     If ``.git`` is a link, these are the protected names in the repository, also those that do not exist yet.
     """
     found: list[Path] = []
-    for path in _find(workspace):
+    for path in find_names(workspace):
         if path.is_symlink() and (place := _inner_place(path, workspace)):
             found += [place / name for name in sorted(GIT_PROTECTED)] if path.name.casefold() == GIT else [place]
     return found
@@ -128,126 +124,6 @@ def kept_mounts(workspace: Path) -> list[str]:
     mounts = ["--bind", str(git), str(git)] if git.is_dir() and not git.is_symlink() else []
     mounts += pin_parents(workspace, linked_places(workspace))
     return [*mounts, *(word for kept in protected_places(workspace) for word in ("--ro-bind", str(kept), str(kept)))]
-
-
-_known: dict[Path, dict[Path, str]] = {}
-"""What was in a workspace before the first of the commands that work there now, with the targets of links.
-
-A link is not mounted, so code can replace it.
-"""
-
-_working: Counter[Path] = Counter()
-_lock = threading.Lock()
-
-
-@dataclass(slots=True)
-class LateNames:
-    """Protected names that appear in ``workspaces`` while code works there: at its end, they get another name.
-
-    bubblewrap cannot forbid to make them. What one command makes is not taken for known by another that begins
-    meanwhile in this process.
-    """
-
-    workspaces: Sequence[Path]
-    _ended: bool = False
-    _modes: dict[Path, int] = field(default_factory=dict[Path, int])
-    """Modes of the folders with such names: code may take the right to rename from itself, and so from this process."""
-
-    def __post_init__(self) -> None:
-        """Learn what is there now: what people made until now stays."""
-        folders = (folder for workspace in self.workspaces for folder in (workspace, workspace / GIT))
-        self._modes = {folder: mode for folder in folders if (mode := _mode_of(folder))}
-        with _lock:
-            for workspace in self.workspaces:
-                if not _working[workspace]:
-                    _known[workspace] = {path: _target(path) for path in _find(workspace)}
-                _working[workspace] += 1
-
-    def set_aside(self) -> list[str]:
-        """Give what has appeared another name; returns one line for each. Further calls do nothing."""
-        if self._ended:
-            return []
-        self._ended = True
-        for folder, mode in self._modes.items():
-            _restore_mode(folder, mode)
-        with _lock:
-            lines = [line for workspace in self.workspaces for line in _set_aside(workspace)]
-            for workspace in self.workspaces:
-                _working[workspace] -= 1
-                if not _working[workspace]:
-                    del _working[workspace], _known[workspace]
-        return lines
-
-
-def _set_aside(workspace: Path) -> list[str]:
-    """Give what is in *workspace*, and was not there before its commands, another name."""
-    lines: list[str] = []
-    known = _known[workspace]
-    for path in list(_find(workspace)):
-        is_known = path in known and known[path] in ("", _target(path))
-        if is_known or (path.name == OWN_FOLDER and _is_in_use(path)):
-            continue
-        other = _free_name(path)
-        try:
-            path.rename(other)
-            lines.append(f"{path.name} is now {other.name}: only a person makes {path.name} here")
-        except OSError as error:
-            lines.append(f"{path.name} is new, and only a person makes it here: remove it ({error.strerror})")
-    return lines
-
-
-def _mode_of(folder: Path) -> int:
-    """Return the mode of a folder, and 0 for anything else."""
-    with contextlib.suppress(OSError):
-        mode = folder.lstat().st_mode
-        return stat.S_IMODE(mode) if stat.S_ISDIR(mode) else 0
-    return 0
-
-
-def _restore_mode(folder: Path, mode: int) -> None:
-    """Give a folder its *mode* again if its owner has lost a right, unless it is a link now."""
-    if mode & ~_mode_of(folder) & stat.S_IRWXU:
-        with contextlib.suppress(OSError):
-            number = open_place(folder)
-            try:
-                Path(f"/proc/self/fd/{number}").chmod(mode)
-            finally:
-                os.close(number)
-
-
-def _find(workspace: Path) -> Iterator[Path]:
-    """Yield the protected names that exist in *workspace*."""
-    for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
-        with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            yield from sorted(Path(entry.path) for entry in entries if entry.name.casefold() in names)
-
-
-def _target(path: Path) -> str:
-    """Return where a link leads; "" if it is none."""
-    return str(path.readlink()) if path.is_symlink() else ""
-
-
-def _is_in_use(folder: Path) -> bool:
-    """Return True if a living process holds the store of a swarm: a person started it meanwhile."""
-    import fcntl  # Windows has none, and no confinement
-
-    for lock in folder.glob("*.lock"):
-        try:
-            with lock.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:
-            continue
-    return False
-
-
-def _free_name(path: Path) -> Path:
-    """Return a name beside *path* that is free."""
-    number = 1
-    while os.path.lexists(other := path.with_name(f"{path.name}.set-aside-{number}")):
-        number += 1
-    return other
 
 
 def changeable(workspace: Path, hidden: Sequence[Path]) -> list[Path]:

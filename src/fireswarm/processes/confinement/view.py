@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from fireswarm.processes.confinement.bubblewrap import (
     user_rights,
 )
 from fireswarm.processes.confinement.container import container_environment, start_without_rights
-from fireswarm.processes.confinement.ladder import BY_PATHS, choose_rung
+from fireswarm.processes.confinement.ladder import BY_PATHS, Rung, choose_rung
 from fireswarm.processes.confinement.mounts import (
     PRIVATE_FOLDERS,
     hidden_kernel_files,
@@ -39,10 +39,10 @@ from fireswarm.processes.confinement.mounts import (
     toolchain_variables,
     toolchains,
 )
+from fireswarm.processes.confinement.paths.late_names import LateNames
 from fireswarm.processes.confinement.paths.names import CALLERS_PATH
 from fireswarm.processes.confinement.paths.rules import PathRules
 from fireswarm.processes.confinement.protected import (
-    LateNames,
     changeable,
     everything_but,
     hidden_places,
@@ -51,7 +51,7 @@ from fireswarm.processes.confinement.protected import (
     linked_places,
     pin_parents,
 )
-from fireswarm.processes.descendants import MARK
+from fireswarm.processes.descendants import MARK, last_mark
 
 HOME = "/home/agent"
 GIT_FILE = "/etc/gitconfig-of-this-user"
@@ -152,29 +152,34 @@ class View:
         if self.confinement == "container":
             yield Launch(start_without_rights(), container_environment(named_environment(environment)))
             return
-        owner, passed = self._check_owner(), environment_for(self, environment)
+        owner = self._check_owner()
         rung = choose_rung(self.confinement, owner)
+        changes = self.writable and self.protects and not self.strict and rung != "seatbelt"
+        with ExitStack() as stack:
+            # They come first: what they note is in the folder that the view hides.
+            late = LateNames([self.workspace.resolve()] if changes else [], last_mark(environment))
+            stack.callback(late.set_aside)
+            launch = stack.enter_context(self._confine_by(rung, owner, environment))
+            stack.callback(lambda: launch.set_aside.extend(late.set_aside()))
+            yield launch
+
+    def _confine_by(
+        self, rung: Rung, owner: tuple[int, int] | None, environment: Mapping[str, str]
+    ) -> AbstractContextManager[Launch]:
+        passed, path = environment_for(self, environment), environment.get("PATH", "")
         if confine_by_paths := BY_PATHS.get(rung):
-            confined = confine_by_paths(path_rules_of(self, owner, environment.get("PATH", "")), passed)
-        else:
-            isolation = Isolation(
-                rights=user_rights(owner),
-                mounts=_mounts(self, environment.get("PATH", "")),
-                held=[place for place in (self.workspace, self.outputs, self.inputs) if place is not None],
-                folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
-                files=self.files if self.strict else {**_user_database(owner), **self.files},
-                network=self.network and not self.strict,
-                start_as=start_as(owner, self.place),
-                strict=self.strict,
-            )
-            confined = isolate(isolation, passed)
-        changes = self.writable and self.protects and not self.strict
-        late = LateNames([self.workspace.resolve()] if changes and rung != "seatbelt" else [])
-        with confined as launch:
-            try:
-                yield launch
-            finally:
-                launch.set_aside.extend(late.set_aside())
+            return confine_by_paths(path_rules_of(self, owner, path), passed)
+        isolation = Isolation(
+            rights=user_rights(owner),
+            mounts=_mounts(self, path),
+            held=[place for place in (self.workspace, self.outputs, self.inputs) if place is not None],
+            folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
+            files=self.files if self.strict else {**_user_database(owner), **self.files},
+            network=self.network and not self.strict,
+            start_as=start_as(owner, self.place),
+            strict=self.strict,
+        )
+        return isolate(isolation, passed)
 
     def _check_owner(self) -> tuple[int, int] | None:
         """Return the user and group of the command (None: those of this process).

@@ -22,7 +22,7 @@ from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.errors import SandboxRefused, SkillFailed
 from fireswarm.processes.child_pool import ends_folder
-from fireswarm.processes.confinement.protected import LateNames
+from fireswarm.processes.confinement.paths.late_names import LateNames
 from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.messages import read_message, write_message
@@ -110,9 +110,10 @@ class ConfinedProcess:
                 reach.hidden,
             )
             program = Program((sys.executable, "-u", "-c", _program()), workdir)
-            self._late = LateNames([folder.resolve() for folder in reach.workspaces] if reach.writes else [])
+            late = LateNames([each.resolve() for each in reach.workspaces] if reach.writes else [], program.own.mark)
+            stack.callback(late.set_aside)
             self._confined = Confined.start(program, self._view, LIMITS)
-            self._home = stack.pop_all()
+            self._at_end = stack.pop_all()
         self._process = self._confined.process
 
     @property
@@ -139,8 +140,7 @@ class ConfinedProcess:
         """Kill the process and its child processes."""
         self._ended.set()
         self._confined.kill()
-        self._late.set_aside()
-        self._home.close()
+        self._at_end.close()
 
     def _watch(self, answered: threading.Event) -> None:
         if excess := self._confined.watch(answered):

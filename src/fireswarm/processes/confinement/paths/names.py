@@ -6,6 +6,11 @@ skills. A person changes them.
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
 CALLERS_PATH = "FIRESWARM_PATH"
 """Variable that holds the caller's PATH until a login shell has set its own."""
 
@@ -45,3 +50,10 @@ def is_protected(parts: tuple[str, ...]) -> bool:
     if first == GIT:
         return len(parts) == 1 or parts[1].casefold() in GIT_PROTECTED
     return first in PROTECTED or OWN_FOLDER in parts
+
+
+def find_names(workspace: Path) -> Iterator[Path]:
+    """Yield the protected names that exist in *workspace*."""
+    for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            yield from sorted(Path(entry.path) for entry in entries if entry.name.casefold() in names)
