@@ -237,7 +237,8 @@ def _set_aside(before: Mapping[Path, _Before], *, place_too: bool = False) -> tu
     is_done = True
     for workspace, each in before.items():
         new, ended = each.set_aside(workspace)
-        lines += [f"in {workspace}, after a command that was killed: {line}" if place_too else line for line in new]
+        name = str(workspace) if str(workspace).isprintable() else json.dumps(str(workspace))
+        lines += [f"in {name}, after a command that was killed: {line}" if place_too else line for line in new]
         is_done = is_done and ended
     return lines, is_done
 
