@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.paths.late_names import NOTES_FOLDER
 from fireswarm.processes.confinement.protected import hidden_places
 from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.processes.confinement.view import View
@@ -84,7 +85,9 @@ def check_unchanged(home: Path, told: str) -> None:
     assert SECRET not in told
     assert "plain" in told
     for name in HIDDEN:
-        listed = [path.name for path in (home / name).iterdir() if path.name not in ("key", "swarms.jsonl")]
+        listed = [
+            path.name for path in (home / name).iterdir() if path.name not in ("key", "swarms.jsonl", NOTES_FOLDER)
+        ]
         assert listed == ["file"] and (home / name / "file").read_text() == SECRET, name
 
 

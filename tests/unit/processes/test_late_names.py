@@ -53,7 +53,8 @@ def notes() -> list[Path]:
 def told(folder: Path, *names: str) -> list[str]:
     shown = str(folder) if str(folder).isprintable() else json.dumps(str(folder))
     return [
-        f"in {shown}, after a command that was killed: {name} is now {name}.set-aside-1: only a person makes {name} here"
+        f"in {shown}, after a command that was killed: "
+        f"{name} is now {name}.set-aside-1: only a person makes {name} here"
         for name in names
     ]
 
