@@ -120,6 +120,29 @@ async def test_no_tool_reads_or_changes_what_a_denied_name_links_to(bench: Bench
     assert all((bench.cwd / name).read_text() == f"{KEY}\n" for name in named)
 
 
+@pytest.mark.parametrize("rung", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("line", ["rm keys", "mv keys other", "ln -sfn /nowhere keys", "mv proj proj2; rm proj"])
+async def test_a_command_takes_no_link_of_a_denied_name_away(
+    line: str, rung: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the next command nor a tool reads what was behind it; a pattern may lead through a link too."""
+    use_rung(rung, monkeypatch)
+    for name in (".vault/key", "real/private/key"):
+        (bench.cwd / name).parent.mkdir(parents=True)
+        (bench.cwd / name).write_text(f"{KEY}\n")
+    (bench.cwd / "keys").symlink_to(".vault")
+    (bench.cwd / "proj").symlink_to("real")
+    grant = Grant(bench.cwd, "permissive", deny=("Read(keys/**)", "Read(*/private/**)"))
+    outputs = bench.root / "outputs"
+    outputs.mkdir()
+    read = bash("cat .vault/key real/private/key proj/private/key src/b.py")
+    files = [("read_file", {"path": name}) for name in (".vault/key", "real/private/key")]
+    expert = Expert(calls(read), calls(bash(line)), calls(read), *(calls(each) for each in files), "Done.")
+    await run(bench, expert, grant=grant, outputs=outputs, tools=file_tools(grant, outputs, Redactor()))
+    assert "plain content" in expert.told[0] and "plain content" in expert.told[2]
+    assert not any(KEY in told for told in expert.told), expert.told
+
+
 @pytest.mark.parametrize("file", ["secrets/data.json", "data.json", "link.json"])
 async def test_a_check_of_a_denied_file_tells_nothing_of_it(file: str, bench: Bench) -> None:
     """The schema fits no value, so that each value would stand in the fault."""

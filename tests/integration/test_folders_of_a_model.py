@@ -79,6 +79,8 @@ async def test_a_model_gives_a_skill_no_folder_outside_of_its_own(path: str, rea
         ("keyword-search-extractor", {"path": "file://{outside}/b%2emd#://", "keywords": "secret"}),
         ("task-checklist-builder", {"path": "file://{outside}/b.md?x://y"}),
         ("csv-forecast", {"csv": "file://{outside}/b%2emd"}),
+        ("csv-forecast", {"csv": "file://localhost{outside}/b.md"}),
+        ("csv-forecast", {"csv": "file://{outside}/b.\tmd"}),
     ],
 )
 async def test_a_model_gives_a_skill_no_file_outside_of_its_own_folder_by_any_name(
@@ -99,7 +101,13 @@ def run(request):
 """
 
 
-@pytest.mark.parametrize("uri", ["file://{outside}/b.md", "workdir:../../../../b.md", "file://{outside}"])
+@pytest.mark.parametrize(
+    "uri",
+    [
+        *("file://{outside}/b.md", "workdir:../../../../b.md", "file://{outside}", "{outside}/b.md", "../../../b.md"),
+        *("local://{outside}/b.md", "FILE://{outside}/b.md", "simplecache::file://{outside}/b.md", "gs://x/y"),
+    ],
+)
 async def test_a_skill_names_no_file_of_others_as_its_result(uri: str, folder: Path, tmp_path: Path) -> None:
     """The code of the next skill may read what a result names."""
     scripts = tmp_path / "skills" / "forging" / "scripts"
@@ -232,7 +240,7 @@ async def test_a_planner_gives_a_task_no_folder_outside_of_its_own(path: str, fo
     [
         (".git", "only a person changes"), ("roles", "only a person changes"), ("skills/x", "only a person changes"),
         ("secrets", "may not be read"), ("secrets/deep", "may not be read"),
-        ("file://{outside}/b.md?://", "no plain path"), ("file://{inside}/%2e%2e/other", "no plain path"),
+        ("file://{outside}/b.md?://", "is outside of"), ("file://{inside}/%2e%2e/other", "is outside of"),
     ],
 )  # fmt: skip
 async def test_a_planner_gives_a_task_no_protected_and_no_denied_folder(
@@ -266,7 +274,8 @@ async def test_a_planner_gives_a_task_no_protected_and_no_denied_folder(
         ({"data": {"files": ["part/a.md", "{outside}/b.md"]}}, "is outside of"), ({"csv": "~/.ssh"}, "is outside of"),
         ({"csv": "secrets/k.csv"}, "may not be read"), ({"csv": "{inside}/secrets/k.csv"}, "may not be read"),
         ({"csv": "copy.csv"}, "may not be read"), ({"source": "roles"}, "only a person changes"),
-        ({"source": "{inside}/.fireswarm"}, "belongs to the store"),
+        ({"source": "{inside}/.fireswarm"}, "belongs to the store"), ({"path": "file://x{outside}"}, "outside of"),
+        ({"csv": "file://localhost{outside}/b.md"}, "is outside of"), ({"csv": "file://{outside}/\tb.md"}, "outside"),
     ],
 )  # fmt: skip
 async def test_a_planner_names_a_task_no_file_outside_of_its_folder_under_any_key(

@@ -279,6 +279,25 @@ async def test_node_that_forges_its_recording_brings_no_file_of_others_into_the_
     assert tasks["source-ingest"].result is None
 
 
+async def test_node_leaves_no_link_through_which_its_sources_are_written(swarm: SwarmRig, tmp_path: Path) -> None:
+    """What the recorder's process can write to is no folder in which this process writes afterwards."""
+    package, outside = tmp_path / "p" / "n8n-nodes-shelf", tmp_path / "outside"
+    shutil.copytree(PACKAGE, package)
+    outside.mkdir()
+    node = package / "built" / "nodes" / "Shelf" / "Shelf.node.js"
+    plant = """
+    const own = require.constructor('return process')();
+    const [fs, path] = ['fs', 'path'].map((name) => own.getBuiltinModule(name));
+    for (const above of [path.dirname(own.argv[own.argv.length - 1]), '.', '..'])
+      for (const name of ['source_bundle', 'recording.json'])
+        try { fs.symlinkSync(OUTSIDE + (name.includes('.') ? '/made' : ''), path.join(above, name)); } catch {}
+    """.replace("OUTSIDE", json.dumps(str(outside)))
+    node.write_text(f"{plant}\n{node.read_text()}")
+    await submit(swarm, package)
+    await work(swarm, advised(swarm, None))
+    assert list(outside.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [

@@ -116,3 +116,23 @@ def test_generated_tests_without_confinement_run_only_if_the_operator_says_so(
         validate(tmp_path, tests__test_x=works)
     result, log = validate(tmp_path, BackboneSettings(confinement="none"), tests__test_x=works)
     assert result["passed"] is True and "not confined, as the operator said" in log
+
+
+MODULE = "import pathlib\n\npathlib.Path({marker!r}).write_text('ran')\n"
+
+
+@pytest.mark.parametrize("made_by_a_test", [True, False])
+def test_no_module_of_the_project_runs_outside_of_the_confinement(made_by_a_test: bool, tmp_path: Path) -> None:
+    """The linter is started in the project's folder after the tests, which may leave files there."""
+    pytest.importorskip("ruff")
+    marker = tmp_path / "ran"
+    code = MODULE.format(marker=str(marker))
+    test = "import pathlib\n\n\ndef test_it() -> None:\n    assert True\n"
+    if made_by_a_test:
+        lines = ["    pathlib.Path('ruff').mkdir()"]
+        lines += [f"    pathlib.Path('ruff/{name}.py').write_text({code!r})" for name in ("__init__", "__main__")]
+        test = "import pathlib\n\n\ndef test_it() -> None:\n" + "\n".join(lines) + "\n"
+        validate(tmp_path, tests__test_x=test)
+    else:
+        validate(tmp_path, tests__test_x=test, ruff=code, ruff__main__=code)
+    assert not marker.exists()

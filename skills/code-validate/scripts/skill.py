@@ -94,7 +94,8 @@ def _linted(folder: Path) -> list[str]:
     """Return ruff's errors and unused names; empty if ruff is not installed."""
     if find_spec("ruff") is None:
         return []
-    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "E9,F", "--output-format"]
+    command = [sys.executable, "-I", "-m", "ruff"]  # -I: the project may hold a module of that name
+    command += ["check", "--isolated", "--no-cache", "--select", "E9,F", "--output-format"]
     ran = subprocess.run(
         [*command, "concise", "."], cwd=folder, capture_output=True, text=True, timeout=LINT_SECONDS, check=False
     )

@@ -97,8 +97,10 @@ def _nodes(place: Path, workdir: Path) -> list[str]:
 
 
 def _files(place: Path) -> list[dict[str, Any]]:
-    """List files with size and hash, sorted. Skips hidden files of a folder and files that may hold secrets."""
-    found = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+    """List files with size and hash, sorted. Leaves out hidden ones, links out of the folder, and possible secrets."""
+    top = place.resolve()
+    inside = (path for path in place.rglob("*") if path.is_file() and path.resolve().is_relative_to(top))
+    found = [place] if place.is_file() else sorted(inside)
     listed: list[dict[str, Any]] = []
     for path in found:
         name = path.name if path == place else path.relative_to(place).as_posix()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,8 @@ def record(carried: pipelines.Carried, file: Path, near: Path, request: SkillReq
     A transpiler is looked for in the folder *near* and above it.
     """
     root, program = pipelines.package_root(file), node_program()
-    output = carried.workdir / "recorded.json"
+    place = Path(tempfile.mkdtemp(prefix="recorder-", dir=carried.workdir))  # a link that the node leaves is in it
+    output = place / "recorded.json"
     readable = [root, RECORDER]
     command = [program, "--no-warnings", str(RECORDER / "record.js"), str(root), str(file.relative_to(root))]
     command.append(str(output))
@@ -50,7 +52,7 @@ def record(carried: pipelines.Carried, file: Path, near: Path, request: SkillReq
         transpiler = _transpiler(file, near, program)
         readable.append(transpiler.parents[1] if transpiler.parent.name.startswith("@") else transpiler.parent)
         command.append(str(transpiler))
-    view = pipelines.View(carried.workdir, writable=True, readable=tuple(readable), protects=False)
+    view = pipelines.View(place, writable=True, readable=tuple(readable), protects=False)
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
     seconds, confinement = request.limits.default_timeout_seconds, request.limits.confinement
     code, told = pipelines.run_confined(command, view, environment, seconds, confinement=confinement)
@@ -81,7 +83,7 @@ def _transpiler(file: Path, near: Path, program: str) -> Path:
 def _read_node(output: Path, name: str) -> dict[str, Any]:
     """Return the first node of a recording. The node's code could have written it. Raises InvalidInput."""
     try:
-        recorded = json.loads(read_regular_file(output, MAX_BYTES))
+        recorded = json.loads(read_regular_file(output, MAX_BYTES, follow=False))
         if not recorded.get("nodes"):
             why = recorded.get("error") or "it exports no class with a description"
             raise errors.InvalidInput(f"{name} is no node that can be run: {truncate(str(why))}")

@@ -18,7 +18,7 @@ from fireswarm.agent.outputs import output_artifacts
 from fireswarm.agent.task import AgentTask
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.grant import Grant
-from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, WORKDIR_URI, Artifact
+from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, WORKDIR_URI, Artifact, is_link
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.errors import SkillFailed
 from fireswarm.mind import Mind, gate
@@ -122,10 +122,10 @@ async def _publish(
 
 
 def _place_in_workdir(artifact: Artifact, workdir: Path) -> Artifact:
-    if artifact.uri is None or (not artifact.uri.startswith((WORKDIR_URI, "file:"))):
+    if artifact.uri is None or is_link(artifact.uri):
         return artifact
     path = (workdir / unquote(artifact.uri.removeprefix(WORKDIR_URI).removeprefix("file://"))).resolve()
-    if not path.is_relative_to(workdir.resolve()):
+    if not artifact.uri.startswith((WORKDIR_URI, "file://")) or not path.is_relative_to(workdir.resolve()):
         raise SkillFailed(f"artifact {artifact.name or artifact.type!r} names {artifact.uri}: no file of the workdir")
     content = hashlib.sha256(path.read_bytes()).hexdigest() if artifact.sha256 and path.is_file() else artifact.sha256
     return artifact.model_copy(update={"uri": path.as_uri(), "sha256": content})

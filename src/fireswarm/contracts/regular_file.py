@@ -13,7 +13,8 @@ from typing import BinaryIO
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NONBLOCK", 0)
+_WRITE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+_APPEND = _WRITE | os.O_APPEND
 
 
 def read_regular_file(path: Path, limit: int, *, follow: bool = True) -> bytes:
@@ -62,10 +63,21 @@ def append_without_links(top: Path, parts: Sequence[str]) -> BinaryIO:
     Only the user can read and write a new file. Raises OSError if one of the parts is a link, or something else than a
     folder or a file.
     """
+    return os.fdopen(_open_below(top, parts, _APPEND, 0o600), "ab")
+
+
+def write_without_links(top: Path, parts: Sequence[str], content: bytes) -> None:
+    """Write the file *parts* below the folder *top*; missing folders are made. Raises OSError as for appending."""
+    with os.fdopen(_open_below(top, parts, _WRITE, 0o666), "wb") as file:
+        file.truncate()
+        file.write(content)
+
+
+def _open_below(top: Path, parts: Sequence[str], flags: int, mode: int) -> int:
     if os.open not in os.supports_dir_fd:  # Windows
         place = top.joinpath(*parts)
         place.parent.mkdir(parents=True, exist_ok=True)
-        return place.open("ab")
+        return os.open(place, flags | getattr(os, "O_BINARY", 0), mode)
     folder = os.open(top, _FOLDER)
     try:
         for part in parts[:-1]:
@@ -74,13 +86,13 @@ def append_without_links(top: Path, parts: Sequence[str]) -> BinaryIO:
             below = os.open(part, _FOLDER | _NO_LINK, dir_fd=folder)
             os.close(folder)
             folder = below
-        number = os.open(parts[-1], _APPEND | _NO_LINK, 0o600, dir_fd=folder)
+        number = os.open(parts[-1], flags | _NO_LINK, mode, dir_fd=folder)
     finally:
         os.close(folder)
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise _not_regular(top.joinpath(*parts))
-    return os.fdopen(number, "ab")
+    return number
 
 
 def _not_regular(path: Path) -> OSError:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from fireswarm.contracts.regular_file import read_regular_file
+from fireswarm.contracts.regular_file import read_regular_file, write_without_links
 from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import InvalidInput
@@ -89,9 +89,8 @@ class Carried:
             raise InvalidInput(f"{name} has {size:,} bytes; {MAX_FILE_BYTES:,} are allowed")
         if len({*self.given, *self.made, name}) > MAX_FILES:
             raise InvalidInput(f"file limit reached: a run may write at most {MAX_FILES} files ({name})")
-        path = self.workdir / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8", newline="\n")
+        self.workdir.mkdir(parents=True, exist_ok=True)
+        _write(self.workdir, name, content)
         self.made[name] = Artifact(type=FILE, name=name, uri=f"{WORKDIR_URI}{name}", summary=summary, size_bytes=size)
 
     def write_json(self, name: str, content: Any, summary: str = "") -> None:
@@ -109,11 +108,18 @@ class Carried:
 
 
 def lay_out(files: Mapping[str, str], folder: Path) -> None:
-    """Write *files* below *folder*."""
+    """Write *files* below *folder*. Raises InvalidInput for a path outside, or with a link in it."""
+    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        path = folder / safe_path(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8", newline="\n")
+        _write(folder, safe_path(name), content)
+
+
+def _write(folder: Path, name: str, content: str) -> None:
+    try:
+        write_without_links(folder, PurePosixPath(name).parts, content.encode())
+    except OSError as error:
+        why = f"{error.strerror}; no part of the path may be a link"
+        raise InvalidInput(f"{name} cannot be written in {folder}: {why}") from error
 
 
 def read_back(folder: Path, names: Iterable[str]) -> dict[str, str]:

@@ -78,8 +78,11 @@ def _source_of(root: Path, name: str) -> str:
 
 
 def package_root(file: Path) -> Path:
-    """Return the folder of the package to which a file belongs: the nearest one with a package.json, or its own."""
-    return next((each for each in file.parents if (each / "package.json").is_file()), file.parent)
+    """Return the folder of the package to which a file belongs, which the file's code can read.
+
+    It is the nearest one whose package.json lists nodes, or the file's own: a home folder may have a package.json too.
+    """
+    return next((each for each in file.parents if listed_nodes(each)), file.parent)
 
 
 def find_transpiler(near: Path, program: Path) -> Path | None:

@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -116,16 +116,13 @@ def run_git(
     variables = _environment() | dict(environment or {})
     if git_dir is not None:
         variables["GIT_DIR"] = str(git_dir)
-    if fault := find_elsewhere(folder, git_dir):
-        raise GitFailed(f"the repository of {folder} reads files elsewhere: {fault}")
     trusted = _trusted_folders(*(os.environ.get(name, "") for name in ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")))
     own = {**ALWAYS, **{f"safe.directory\0{number}": path for number, path in enumerate(trusted)}}
     listed = _call(folder, ["config", "--list", "-z"], variables | _as_variables(own), None, timeout_seconds)
     keys = [entry.partition("\n")[0] for entry in listed.decode("utf-8", "surrogateescape").split("\0") if entry]
     replaced = {key: value for key in keys for pattern, value in _EXECUTED if pattern.fullmatch(key)}
     variables |= _as_variables({**replaced, **own})
-    if "core.worktree" in keys:
-        _refuse_other_tree(folder, variables, timeout_seconds)
+    _refuse_elsewhere(folder, variables, keys, git_dir is not None, timeout_seconds)
     command, *rest = arguments
     if command in _CALLS_ITSELF:
         variables["PATH"] = os.environ.get("PATH", os.defpath)
@@ -173,38 +170,40 @@ def _git_path(folder: Path, name: str) -> Path:
     return (folder / os.fsdecode(run_git(folder, "rev-parse", "--git-path", name).rstrip(b"\n"))).resolve()
 
 
-def find_elsewhere(folder: Path, git_dir: Path | None = None) -> str:
-    """Return what makes git in *folder* read files outside of its repository, or "". Blocks.
+def _refuse_elsewhere(
+    folder: Path, variables: Mapping[str, str], keys: Collection[str], is_bare: bool, timeout_seconds: float
+) -> None:
+    """Raise GitFailed if git would read files outside of the folder's repository. Git itself says where it reads.
 
     A work tree of another repository, and a submodule, are its own parts only if that repository says so too.
     """
-    found = git_dir or _find_entry(folder.resolve())
-    if found is None:
-        return ""
+    words = ["rev-parse", "--absolute-git-dir", "--git-common-dir"]
     try:
-        return _fault_of(found, git_dir is not None)
+        told = _call(folder, words, variables, None, timeout_seconds)
+    except GitFailed:
+        return  # there is none: the command itself says so
+    top = b"" if is_bare else _call(folder, ["rev-parse", "--show-toplevel"], variables, None, timeout_seconds)
+    lines = [Path(folder, os.fsdecode(line)).resolve() for line in (told + top).split(b"\n") if line]
+    if len(lines) != (2 if is_bare else 3):
+        raise GitFailed(f"the repository of {folder} has a line break in its path")
+    try:
+        fault = _find_elsewhere(folder.resolve(), lines, "core.worktree" in keys)
     except (OSError, ValueError, RuntimeError) as error:
-        return f"{found}: {getattr(error, 'strerror', None) or error}"
+        fault = f"{lines[0]}: {getattr(error, 'strerror', None) or error}"
+    if fault:
+        raise GitFailed(f"the repository of {folder} reads files elsewhere: {fault}")
 
 
-def _find_entry(folder: Path) -> Path | None:
-    """Return the entry ``.git`` of the folder, or of the next one above that has it."""
-    return next((place / ".git" for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
-
-
-def _fault_of(entry: Path, bare: bool) -> str:
-    own = entry.resolve()
-    if entry.is_file():
-        own = _named_in(entry, "gitdir:")
-        if not _leads_back(own, entry):
-            return f"{entry} names {own}"
-    elif entry.is_symlink() and not bare:
-        return f"{entry} is a link to {own}"
-    common = own
-    if (own / "commondir").is_file():
-        common = _named_in(own / "commondir")
-        if not entry.is_file() or own.parent != common / "worktrees":
-            return f"{own / 'commondir'} names {common}"
+def _find_elsewhere(folder: Path, places: Sequence[Path], has_tree: bool) -> str:
+    """Return what is elsewhere, or "". *places* are the repository, what it shares with others, and its work tree."""
+    own, common, *trees = places
+    for tree in trees:
+        if not folder.is_relative_to(tree):
+            return f"its work tree is {tree}"
+        if own != tree / ".git" and not ((tree / ".git").is_file() and _leads_back(own, tree, has_tree)):
+            return f"{own} is not of the work tree {tree}"
+    if common != own and not (trees and own.parent == common / "worktrees"):
+        return f"{own} shares {common}"
     for name in _BORROWED:
         if (common / name).exists():
             return f"{common / name} borrows from another repository"
@@ -214,40 +213,26 @@ def _fault_of(entry: Path, bare: bool) -> str:
     return ""
 
 
-def _named_in(file: Path, prefix: str = "") -> Path:
-    text = file.read_bytes().decode("utf-8", "surrogateescape").strip().removeprefix(prefix).strip()
-    return (file.parent / text).resolve()
-
-
-def _leads_back(own: Path, entry: Path) -> bool:
-    """Return True if the repository in *own* names the work tree of *entry*: in ``gitdir``, or as ``core.worktree``."""
-    if (own / "gitdir").is_file():
-        return _named_in(own / "gitdir") == entry.parent.resolve() / ".git"
-    lines = (own / "config").read_text("utf-8", "surrogateescape").splitlines()
-    values = [line.partition("=")[2].strip() for line in lines if line.partition("=")[0].strip().lower() == "worktree"]
-    return len(values) == 1 and (own / values[0].strip('"')).resolve() == entry.parent.resolve()
+def _leads_back(own: Path, tree: Path, has_tree: bool) -> bool:
+    """Return True if the repository in *own* names the work tree: in ``gitdir``, or as ``core.worktree``."""
+    if not (own / "gitdir").is_file():
+        return has_tree  # git took the work tree from there
+    named = (own / "gitdir").read_bytes().decode("utf-8", "surrogateescape").strip()
+    return (own / named).resolve() == tree / ".git"
 
 
 def _links_in(folder: Path) -> Iterator[str]:
     """Yield the path of each link in a repository, and "" for each other file, except for those of its submodules."""
-    waiting = [str(folder)]
+    waiting, inner = [str(folder)], str(folder / "modules")
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_symlink():
                     yield entry.path
                 elif entry.is_dir(follow_symlinks=False):
-                    waiting += [entry.path] if entry.name != "modules" else []
+                    waiting += [entry.path] if entry.path != inner else []
                 else:
                     yield ""
-
-
-def _refuse_other_tree(folder: Path, variables: Mapping[str, str], timeout_seconds: float) -> None:
-    """Raise GitFailed if the repository's configuration says that its files are outside of *folder* and its parents."""
-    top = _call(folder, ["rev-parse", "--show-toplevel"], variables, None, timeout_seconds)
-    tree = Path(os.fsdecode(top.rstrip(b"\n"))).resolve()
-    if not folder.resolve().is_relative_to(tree):
-        raise GitFailed(f"the repository of {folder} has its work tree elsewhere (core.worktree = {tree})")
 
 
 def _call(

@@ -30,6 +30,10 @@ Publish = Callable[[SkillResult, Path], Awaitable[tuple[SkillResult, tuple[Artif
 """
 
 
+FILE_KEYS = ("csv", "source")
+"""Keys of a context beside ``path`` that skills which come with fireswarm take for a file or folder."""
+
+
 @dataclass(slots=True)
 class SkillRunner:
     """Runs skills on *request*, with the parameters of each call in its context.
@@ -94,9 +98,13 @@ class SkillRunner:
             return result, ()
         return await self.publish(result, workdir)
 
-    def _check_inner_places(self, skill: Skill, params: Mapping[str, Any]) -> None:
-        """Raise SkillRefused if a parameter names a place outside of the root that exists, also by a link."""
+    def _with_inner_files(self, skill: Skill, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return *params* with their files in full: the process of a skill may have another current folder.
+
+        Raises SkillRefused if one names a place outside of the root that exists, also by a link.
+        """
         root, workdirs = self.root.resolve(), self.rules.workdirs
+        whole: dict[str, str] = {}
         for key, value in params.items():
             if not isinstance(value, str) or value == self.request.context.get(key):
                 continue
@@ -108,10 +116,13 @@ class SkillRunner:
                     raise SkillRefused(
                         f"{skill.name}: {key} names {value}, which may not be read: the permissions deny it"
                     )
+                if key in FILE_KEYS:
+                    whole[key] = str(place)
+        return {**params, **whole}
 
     def _with_inner_path(self, skill: Skill, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return *params* with their ``path`` in full, relative to the root. Raises SkillRefused if it leads out."""
-        self._check_inner_places(skill, params)
+        params = self._with_inner_files(skill, params)
         named = params.get("path")
         if not isinstance(named, str) or not named.strip() or named == self.request.context.get("path"):
             return params
@@ -129,14 +140,24 @@ class SkillRunner:
 
 
 def places_named(value: str, root: Path) -> Iterator[Path]:
-    """Yield what exists of the places that a skill may understand by a text: a path, or an address of a file."""
+    """Yield what exists of the places that a skill may understand by a text: a path, or an address of a file.
+
+    What does not exist in the root is looked for in the current folder of this process, which skills start in.
+    """
     text = value.strip()
     is_address = text.casefold().startswith("file:")
     while text.casefold().startswith("file://"):
         text = text[7:]
-    meant = {text, *((unquote(text), unquote(re.split("[?#]", text)[0])) if is_address else ())}
-    for each in sorted(meant):
-        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a long text, an unknown user, a zero byte
-            place = (root / Path(each).expanduser()).resolve()
-            if place.exists():
-                yield place
+    meant = {text}
+    if is_address:
+        paths = (text, re.split("[?#]", text)[0], f"/{text.partition('/')[2]}")
+        meant |= {unquote(re.sub(r"[\t\r\n]", "", path)) for path in (*paths, re.split("[?#]", paths[-1])[0])}
+    for base in dict.fromkeys((root, Path.cwd())):
+        found: list[Path] = []
+        for each in sorted(meant):
+            with contextlib.suppress(OSError, RuntimeError, ValueError):  # long, an unknown user, a zero byte
+                place = (base / Path(each).expanduser()).resolve()
+                found += [place] if place.exists() else []
+        if found:
+            yield from found
+            return

@@ -28,6 +28,12 @@ LINES = (
     ("bash my\\ run.sh", "my run.sh"), ("bash <<EOF\n./run.sh\nEOF", "run.sh"),
     ("cat a | bash -s<run.sh", "run.sh"), ("bash <(cat run.sh)", "run.sh"), ("source ./run.sh", "run.sh"),
     ("rsync -e./run.sh a b", "run.sh"),
+    ("bash ~+/run.sh", "run.sh"), ("bash run.{sh,none}", "run.sh"), ("bash r{u,v}n.sh", "run.sh"),
+    ("shopt -s extglob; bash @(run).sh", "run.sh"), ("bash $'r\\x75n.sh'", "run.sh"),
+    ("python -m pkg.mod", "pkg/mod.py"),
+    ("python -mpkg.mod", "pkg/mod.py"), ("python -c 'import pkg.mod'", "pkg/mod.py"), ("bash ru[^a].sh", "run.sh"),
+    ("python -c 'from pkg import mod'", "pkg/mod.py"), ("bash ru[[:lower:]].sh", "run.sh"),
+    ("cd sub/de*; bash ./y.sh", "sub/deep/y.sh"), ("bash */*/y.sh", "sub/deep/y.sh"), ("bash run\\\n.sh", "run.sh"),
 )  # fmt: skip
 
 

@@ -87,6 +87,31 @@ def elsewhere(kind: str, folder: Path, private: Path) -> None:
             shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
             place.symlink_to(other / kind)
         case _:
+            lead_elsewhere(kind, folder, other)
+
+
+def lead_elsewhere(kind: str, folder: Path, other: Path) -> None:
+    """Do so within the repository's own folder."""
+    own = folder / ".git"
+    match kind:
+        case "blank":  # git takes the blank at the end as a part of the name
+            shutil.rmtree(own)
+            own.write_text("gitdir: meta \n")
+            (folder / "meta ").symlink_to(other)
+            for name in ("objects", "refs"):
+                (folder / "meta" / name).mkdir(parents=True)
+            (folder / "meta" / "HEAD").write_text("ref: refs/heads/main\n")
+            (folder / "meta" / "config").write_text("[core]\n\tworktree = ..\n")
+        case "tree above":
+            set_keys(own / "config", {"core.worktree": "../.."})
+        case "bare":
+            set_keys(own / "config", {"core.bare": "true"})
+            (own / "objects" / "info" / "alternates").write_text(f"{other / 'objects'}\n")
+        case "modules":
+            place = own / "refs" / "heads" / "modules"
+            place.mkdir()
+            (place / "x").symlink_to(other / "HEAD")
+        case _:
             [pack] = (other / "objects" / "pack").glob("*.pack")
             (own / "objects" / "pack" / pack.name).symlink_to(pack)
 
@@ -95,7 +120,7 @@ def elsewhere(kind: str, folder: Path, private: Path) -> None:
     "kind",
     [
         *("file", "file of a work tree", "link", "common folder", "alternates", "objects", "refs", "HEAD", "index"),
-        *("logs", "packed-refs", "pack"),
+        *("logs", "packed-refs", "pack", "blank", "tree above", "modules", "bare"),
     ],
 )
 def test_repository_elsewhere_is_not_read(kind: str, repository: Path, tmp_path: Path) -> None:
@@ -107,8 +132,8 @@ def test_repository_elsewhere_is_not_read(kind: str, repository: Path, tmp_path:
     plain_git(private, "gc", "--quiet")
     elsewhere(kind, repository, private)
     for arguments in (("status", "--porcelain", "--branch"), ("log", "--all", "--patch"), ("ls-files",)):
-        with pytest.raises(GitFailed, match="reads files elsewhere"):
+        with pytest.raises(GitFailed, match="reads files elsewhere|work tree|not a git repository"):
             run_git(repository, *arguments)
-    (repository / "deep").mkdir()
-    with pytest.raises(GitFailed, match="reads files elsewhere"):
+    (repository / "deep" / ".git").mkdir(parents=True)  # not a repository: git looks further up
+    with pytest.raises(GitFailed, match="reads files elsewhere|work tree|not a git repository"):
         run_git(repository / "deep", "log")

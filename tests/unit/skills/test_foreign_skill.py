@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import socket
 from pathlib import Path
 
@@ -230,3 +231,35 @@ async def test_folder_that_is_exchanged_for_a_link_at_the_last_moment_refuses_th
     monkeypatch.setattr(execute, "_workspaces", checked)
     with pytest.raises(SkillRefused, match="a link has taken its place"):
         await run(work, code("    pass"), path=str(work / "target"))
+
+
+HELPED = """
+import importlib.util, subprocess, sys
+from pathlib import Path
+from fireswarm import SkillResult
+here = Path(__file__).parent
+sys.path.insert(0, str(here.parent / "lib"))
+import helper
+
+def run(request):
+    spec = importlib.util.spec_from_file_location("other", here / "helper.py")
+    other = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(other)
+    line = [sys.executable, "-c", "import helper; print(helper.SAID)"]
+    child = subprocess.run(line, cwd=here, capture_output=True, text=True).stdout.strip()
+    return SkillResult(summary=" ".join((helper.SAID, other.SAID, child)))
+"""
+
+
+async def test_compiled_code_of_a_skill_is_not_seen(work: Path) -> None:
+    """A person reads the source. Compiled code can say that it is never to be compared with it."""
+    modes = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    for name in ("lib", "scripts"):
+        folder = work / "skills" / "attack" / name
+        (folder / "__pycache__").mkdir(parents=True)
+        (folder / "helper.py").write_text("SAID = 'planted'\n")
+        py_compile.compile(str(folder / "helper.py"), invalidation_mode=modes)
+        (folder / "helper.py").write_text("SAID = 'read'\n")
+        if name == "lib":
+            (work / "skills" / "attack" / "linked").symlink_to("lib")
+    assert (await run(work, HELPED)).summary == "read read read"

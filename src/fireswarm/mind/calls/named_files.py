@@ -29,7 +29,9 @@ MAX_LOOKS = 20_000
 
 MAX_OPTION_CHARS = 100
 _SEPARATORS = re.compile(r"[\s;&|()<>{}`\"'=,:@\\$]+")
-_PATTERN = re.compile(r"[*?\[]")
+_SPACES = re.compile(r"[\s;&|<>\"'`]+")
+_COMPUTED = re.compile(r"[@?+!]?\([^()]*\)|\{[^{}]*\}|\[[^/]*\]|[*?]+|~\+/|\$'|\$\w+|\$\{[^{}]*\}|\\x?[0-9A-Fa-f]{2,3}")
+"""Parts of a word that a shell computes: patterns, braces, variables, and letters by their number."""
 
 
 def files_of(call: gate.Call, workspace: Path) -> tuple[str, ...]:
@@ -65,6 +67,7 @@ def _names_in(call: gate.Call) -> Iterator[str]:
             yield word
             yield word.rpartition("=")[2]
     yield from _shell_words(call.argument)
+    yield from _SPACES.split(call.argument.replace("\\\n", ""))
     for word in _SEPARATORS.split(call.argument):
         yield word
         if word.startswith("-"):
@@ -84,34 +87,32 @@ def _folders_of(names: Sequence[str], start: Path) -> list[Path]:
     found = [start]
     for folder in found:  # grows
         for name in names:
-            place = Path(os.path.normpath(folder / name))
-            if len(found) < MAX_FOLDERS and place not in found and _is_folder(place):
-                found.append(place)
+            for place in _places_at(folder, name):
+                if len(found) < MAX_FOLDERS and place not in found and place.is_dir():
+                    found.append(place)
     return found
 
 
-def _is_folder(place: Path) -> bool:
-    try:
-        return place.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
 def _files_at(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the file with a name, or those that fit its pattern, where links lead."""
-    if _PATTERN.search(name):
-        with contextlib.suppress(OSError, ValueError, NotImplementedError, re.error):
-            yield from (Path(os.path.realpath(each)) for each in islice(_fitting(folder, name), MAX_NAMED_FILES))
-        return
-    path = Path(os.path.realpath(folder / name))
-    with contextlib.suppress(OSError, ValueError):
-        if path.is_file():
-            yield path
+    """Yield the file with a name, those that fit its pattern, and the module of Python with that name."""
+    module = name.replace(".", "/")
+    for each in (name, f"{module}.py", f"{module}/__main__.py", f"{module}/__init__.py"):
+        for place in _places_at(folder, each):
+            path = Path(os.path.realpath(place))
+            if path.is_file():
+                yield path
 
 
-def _fitting(folder: Path, pattern: str) -> Iterator[str]:
-    """Yield the files that fit a pattern of a shell, in order."""
-    yield from (str(each) for each in folder.glob(pattern) if "**" not in pattern and each.is_file())
+def _places_at(folder: Path, name: str) -> Iterator[Path]:
+    """Yield what exists by a name, or could be what a shell makes of it: a part that it computes may be anything."""
+    with contextlib.suppress(OSError, ValueError, NotImplementedError, RuntimeError):
+        pattern = _COMPUTED.sub("*", name.removeprefix("~+/"))
+        if _COMPUTED.search(name) is None:
+            place = Path(os.path.normpath(folder / name))
+            if place.exists():
+                yield place
+        elif "**" not in pattern and (pattern.strip("*/.") or "*/" not in pattern):
+            yield from islice(folder.glob(pattern), MAX_NAMED_FILES)
 
 
 def _hash_of(path: Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +117,9 @@ class SkillView:
         return PathRules(
             folder=Path.cwd(),
             readable=[part for place in readable for part in everything_but(Path(place), unseen)],
+            listed=[
+                above for place in hidden if _is_compiled(place) for above in place.parents if _is_in(above, readable)
+            ],
             writable=writable,
             workspace=workspaces[0] if workspaces else None,
             changes=self.writes,
@@ -158,3 +161,12 @@ def _rights() -> list[str]:
     if os.geteuid() == 0:
         return ["--cap-add", "CAP_DAC_READ_SEARCH"]
     return ["--unshare-user", "--disable-userns"]
+
+
+def _is_compiled(place: Path) -> bool:
+    """Return True for compiled code of a skill, which is hidden from it: the folders that it is in are listed still."""
+    return place.name == "__pycache__" or place.suffix == ".pyc"
+
+
+def _is_in(folder: Path, places: Iterable[str]) -> bool:
+    return any(folder.is_relative_to(place) for place in places)

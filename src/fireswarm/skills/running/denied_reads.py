@@ -18,6 +18,8 @@ MAX_PLACES = 1_000
 
 _GLOB_CHARS = frozenset("*?[{")
 _ALL_BELOW = "/**"
+_KNOWN: dict[tuple[str, Path], dict[Path, None]] = {}
+"""Where the names of a pattern in a workspace have led since this process began: a command can take a link away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,11 @@ class DeniedReads:
         return tuple(found)
 
     def find(self, workspace: Path) -> Iterator[tuple[str, Path]]:
-        """Yield what exists and may not be read, where links lead, each with its pattern. Blocks."""
+        """Yield what exists and may not be read, where links lead or led, each with its pattern. Blocks."""
         for pattern in self.patterns:
-            for place in _matching(pattern, workspace):
-                yield pattern, Path(os.path.realpath(place))
+            known = _KNOWN.setdefault((pattern, workspace), {})
+            known |= {Path(os.path.realpath(place)): None for place in _matching(pattern, workspace)}
+            yield from ((pattern, place) for place in list(known) if os.path.lexists(place))
 
 
 @dataclass(slots=True)
@@ -121,8 +124,14 @@ def _matching(pattern: str, workspace: Path) -> Iterator[Path]:
     if start != workspace and _is_named(start, workspace, (pattern,)):
         yield start
         return
-    for where, folders, files in os.walk(start):
-        here = Path(where)
+    seen: set[str] = set()
+    top = os.path.realpath(workspace)
+    for where, folders, files in os.walk(start, followlinks=True):
+        here, real = Path(where), os.path.realpath(where)
+        if real in seen or (real != where and not f"{real}/".startswith(f"{top}/")):  # a circle, or out by a link
+            folders.clear()
+            continue
+        seen.add(real)
         for name in (*folders, *files):
             if _is_named(here / name, workspace, (pattern,)):
                 yield here / name

@@ -136,12 +136,14 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
     workdir = request.workdir.resolve()
     inputs, folders = _given_files(request), _workspaces(request, rules.root)
     hidden = tuple(place for folder in folders for place in _hidden_in(folder, rules))
+    is_confined = _is_confined(skill, rules) or bool(hidden)
+    hidden += _compiled_in(skill.folder) if is_foreign(skill) else ()
     named = () if is_foreign(skill) else _named_places(request)
     readable = (skill.folder.resolve(), _packaged_skills(), *rules.readable, *inputs, *named)
     if request.constraints.get("read_only") and rules.confinement != "none":
         confined = rules.confinement if rules.confinement in CONFINING else "auto"
         return Reach(workdir, folders, readable=readable, confinement=confined, hidden=hidden)
-    if rules.confinement not in CONFINING or not (_is_confined(skill, rules) or hidden):
+    if rules.confinement not in CONFINING or not is_confined:
         return None
     passed = tuple(name for name in rules.pass_environment if name not in MODEL_KEYS)
     return Reach(
@@ -154,6 +156,12 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
         confinement=rules.confinement,
         hidden=hidden,
     )
+
+
+def _compiled_in(folder: Path) -> tuple[Path, ...]:
+    """Return the compiled code in a skill's folder: it may be of another source than the one that a person reads."""
+    found = (place for place in folder.resolve().rglob("*") if place.name == "__pycache__" or place.suffix == ".pyc")
+    return tuple(sorted(place for place in found if "__pycache__" not in place.parent.parts))
 
 
 def _given_files(request: SkillRequest) -> tuple[Path, ...]:

@@ -16,12 +16,12 @@ from fireswarm.contracts.skills.skill import ChildResult, Fact, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult
 from fireswarm.errors import InvalidInput, SkillFailed
+from fireswarm.runs.skill_runner import FILE_KEYS
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.given.files import is_given_here, trusted_attachments
-from fireswarm.swarm.turn.given.workspace import FILE_KEYS
 from fireswarm.swarm.turn.state import Relatives, Turn
 from fireswarm.swarm.turn.thread import earlier_tasks
 

@@ -10,12 +10,9 @@ from typing import Any
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
-from fireswarm.runs.skill_runner import places_named
+from fireswarm.runs.skill_runner import FILE_KEYS, places_named
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.swarm.turn.state import Turn
-
-FILE_KEYS = ("csv", "source")
-"""Keys of a context beside ``path`` that skills which come with fireswarm take for a file or folder."""
 
 _ADDRESS_CHARS = re.compile(r"[%?#]|.://")
 
@@ -60,7 +57,7 @@ def check_planned_paths(tasks: tuple[PlannedTask, ...], turn: Turn) -> None:
 
 
 def _with_whole_files(task: PlannedTask, turn: Turn, base: Path) -> PlannedTask:
-    """Return a planned task with the files that its context names beside ``path`` in full.
+    """Return a planned task with the files that its context names beside ``path`` in full, after a check of all.
 
     Code that comes with fireswarm opens them with the rights of the worker. Raises InvalidInput for a file or folder
     outside of the planning task's folder, unless that task was given it under the same name.
@@ -68,8 +65,6 @@ def _with_whole_files(task: PlannedTask, turn: Turn, base: Path) -> PlannedTask:
     request, whole = turn.request, dict[str, str]()
     given = {*_texts(request.context), *_texts(request.answers), *(item.uri for item in request.attachments)}
     for name, value in task.context.items():
-        if name == "path":
-            continue
         for text in set(_texts(value)) - given:
             for place in places_named(text, base):
                 if text.strip(" /"):
