@@ -111,7 +111,7 @@ def _places_at(folder: Path, name: str) -> Iterator[Path]:
             place = Path(os.path.normpath(folder / name))
             if place.exists():
                 yield place
-        elif "**" not in pattern and (pattern.strip("*/.") or "*/" not in pattern):
+        elif pattern.strip("*/.") or not name.strip("*?./"):  # a variable alone could be any file
             yield from islice(folder.glob(pattern), MAX_NAMED_FILES)
 
 
