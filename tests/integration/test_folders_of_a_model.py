@@ -303,14 +303,23 @@ async def test_a_planner_names_a_task_no_file_outside_of_its_folder_under_any_ke
     assert why in shown[-1], shown
 
 
-async def test_a_planner_names_files_of_its_folder_and_what_it_was_given(folder: Path, swarm: SwarmRig) -> None:
-    given = {"source": str(folder.parent / "other"), "url": "/", "topic": "part", "none": "/no/such/file"}
+async def test_a_planner_names_files_of_its_folder_and_what_it_was_given(
+    folder: Path, swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "source": str(folder.parent / "other"),
+        "url": "/",
+        "topic": "part",
+        "none": "/no/such/file",
+        "name": "b.md",
+    }
     child = {"key": "a", "assigned_to": "scout", "objective": "look", "context": {"csv": "part/a.md", **given}}
 
     def model(_request: ChatRequest) -> dict[str, Any]:
         return decide(act("finish", answer="planned", result={"tasks": [child]}))
 
     core = thinking(swarm, model, folder)
+    monkeypatch.chdir(folder.parent / "other")  # the name of a file in the worker's own folder is a word like others
     await submit(swarm, folder, context={"path": str(folder), "source": given["source"]})
     task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.DELEGATING, task.error

@@ -108,7 +108,7 @@ class SkillRunner:
         for key, value in params.items():
             if not isinstance(value, str) or value == self.request.context.get(key):
                 continue
-            for place in places_named(value, root):
+            for place in places_named(key, value, root):
                 own = workdirs is not None and place.is_relative_to(workdirs.resolve())
                 if not own and not place.is_relative_to(root):
                     raise SkillRefused(f"{skill.name}: {key} names {value}, which is outside of {root}")
@@ -139,10 +139,11 @@ class SkillRunner:
         return {**params, "path": str(path)}
 
 
-def places_named(value: str, root: Path) -> Iterator[Path]:
+def places_named(key: str, value: str, root: Path) -> Iterator[Path]:
     """Yield what exists of the places that a skill may understand by a text: a path, or an address of a file.
 
-    What does not exist in the root is looked for in the current folder of this process, which skills start in.
+    If *key* is that of a file, what does not exist in the root is looked for in the current folder of this process:
+    skills start there.
     """
     text = value.strip()
     is_address = text.casefold().startswith("file:")
@@ -152,7 +153,7 @@ def places_named(value: str, root: Path) -> Iterator[Path]:
     if is_address:
         paths = (text, re.split("[?#]", text)[0], f"/{text.partition('/')[2]}")
         meant |= {unquote(re.sub(r"[\t\r\n]", "", path)) for path in (*paths, re.split("[?#]", paths[-1])[0])}
-    for base in dict.fromkeys((root, Path.cwd())):
+    for base in dict.fromkeys((root, Path.cwd()) if key in (*FILE_KEYS, "path") else (root,)):
         found: list[Path] = []
         for each in sorted(meant):
             with contextlib.suppress(OSError, RuntimeError, ValueError):  # long, an unknown user, a zero byte

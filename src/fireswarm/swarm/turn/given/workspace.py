@@ -66,7 +66,7 @@ def _with_whole_files(task: PlannedTask, turn: Turn, base: Path) -> PlannedTask:
     given = {*_texts(request.context), *_texts(request.answers), *(item.uri for item in request.attachments)}
     for name, value in task.context.items():
         for text in set(_texts(value)) - given:
-            for place in places_named(text, base):
+            for place in places_named(name, text, base):
                 if text.strip(" /"):
                     _check_inside(task, name, place, turn)
                     whole |= {name: str(place)} if name in FILE_KEYS and text == value else {}
