@@ -307,7 +307,7 @@ async def test_a_planner_names_files_of_its_folder_and_what_it_was_given(
     folder: Path, swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = {
-        "source": str(folder.parent / "other"),
+        "source": str(folder.parent / "chosen"),
         "url": "/",
         "topic": "part",
         "none": "/no/such/file",
@@ -319,12 +319,14 @@ async def test_a_planner_names_files_of_its_folder_and_what_it_was_given(
         return decide(act("finish", answer="planned", result={"tasks": [child]}))
 
     core = thinking(swarm, model, folder)
+    (folder.parent / "chosen").symlink_to("other")  # by a person
     monkeypatch.chdir(folder.parent / "other")  # the name of a file in the worker's own folder is a word like others
     await submit(swarm, folder, context={"path": str(folder), "source": given["source"]})
     task = await one_turn(swarm, core)
     assert task.status_reason is StatusReason.DELEGATING, task.error
     [made] = [each for each in await swarm.board.list() if each.parent_task_id]
-    assert made.context == {"csv": str(folder / "part" / "a.md"), **given}
+    whole = {"csv": str(folder / "part" / "a.md"), "source": str(folder.parent / "other")}
+    assert made.context == {**given, **whole}
     (folder / "part" / "a.md").unlink()
     (folder / "part" / "a.md").symlink_to(folder.parent / "other" / "b.md")
     late = await one_turn(swarm, core)

@@ -59,9 +59,8 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
             return Done(task_result)
         case SkillState.DELEGATING:
             children = tuple(turn.relatives.children)
-            check_planned_paths(result.tasks, turn)
             return Handoff(
-                choose_models(turn, result.tasks),
+                choose_models(turn, check_planned_paths(result.tasks, turn)),
                 result=task_result,
                 revisions=tuple(turn.revisions),
                 children=children,

@@ -46,14 +46,17 @@ def with_whole_path(task: PlannedTask, turn: Turn) -> PlannedTask:
     return task.model_copy(update={"context": {**task.context, "path": str(path.resolve())}})
 
 
-def check_planned_paths(tasks: tuple[PlannedTask, ...], turn: Turn) -> None:
-    """Raise InvalidInput if one of *tasks*, planned by code, works in a folder outside of the planning task's own."""
+def check_planned_paths(tasks: tuple[PlannedTask, ...], turn: Turn) -> tuple[PlannedTask, ...]:
+    """Return *tasks*, planned by code, with the files of their contexts in full.
+
+    Raises InvalidInput if one works in a folder outside of the planning task's own.
+    """
     base = turn.swarm.settings.path(Path())
     for task in tasks:
-        _with_whole_files(task, turn, base)
         path = _planned_path(task, base)
         if path is not None and path.exists():
             _check_inside(task, "path", path, turn)
+    return tuple(_with_whole_files(task, turn, base) for task in tasks)
 
 
 def _with_whole_files(task: PlannedTask, turn: Turn, base: Path) -> PlannedTask:
@@ -64,12 +67,14 @@ def _with_whole_files(task: PlannedTask, turn: Turn, base: Path) -> PlannedTask:
     """
     request, whole = turn.request, dict[str, str]()
     given = {*_texts(request.context), *_texts(request.answers), *(item.uri for item in request.attachments)}
+    known = {place for text in given for place in places_named("source", text, base)}
     for name, value in task.context.items():
-        for text in set(_texts(value)) - given:
+        for text in set(_texts(value)):
             for place in places_named(name, text, base):
-                if text.strip(" /"):
+                if place not in known and text.strip(" /"):
                     _check_inside(task, name, place, turn)
-                    whole |= {name: str(place)} if name in FILE_KEYS and text == value else {}
+                if name in FILE_KEYS and text == value:
+                    whole[name] = str(place)
     return task.model_copy(update={"context": {**task.context, **whole}}) if whole else task
 
 
