@@ -172,6 +172,7 @@ PATTERN_WORDS: Mapping[str, str] = {
     r"^[^/\\\x00-\x1f\x7f]+$": "no slashes, backslashes or control characters",
     r"^[^/\x00-\x1f]{1,100}$": "1 to 100 characters, without slashes and control characters",
     r"^\S+$": "no spaces",
+    r"^(gs|https?)://.": "an address that begins with gs://, https:// or http://",
     r"^[a-z][a-z0-9_]{0,49}$": f"1 to 50 {_NAME.format('underscores')}",
     r"^[a-z][a-z0-9_]{0,63}$": f"1 to 64 {_NAME.format('underscores')}",
     r"^[a-z][a-z0-9_-]{0,63}$": f"1 to 64 {_NAME.format('hyphens or underscores')}",

@@ -109,8 +109,8 @@ class Carried:
 
 def lay_out(files: Mapping[str, str], folder: Path) -> None:
     """Write *files* below *folder*. Raises InvalidInput for a path outside, or with a link in it."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
+        folder.mkdir(parents=True, exist_ok=True)
         _write(folder, safe_path(name), content)
 
 

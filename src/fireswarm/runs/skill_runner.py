@@ -146,7 +146,7 @@ def places_named(key: str, value: str, root: Path) -> Iterator[Path]:
     skills start there.
     """
     text = value.strip()
-    is_address = text.casefold().startswith("file:")
+    is_address = text.casefold().startswith("file://")
     while text.casefold().startswith("file://"):
         text = text[7:]
     meant = {text}

@@ -30,7 +30,10 @@ MAX_LOOKS = 20_000
 MAX_OPTION_CHARS = 100
 _SEPARATORS = re.compile(r"[\s;&|()<>{}`\"'=,:@\\$]+")
 _SPACES = re.compile(r"[\s;&|<>\"'`]+")
-_COMPUTED = re.compile(r"[@?+!]?\([^()]*\)|\{[^{}]*\}|\[[^/]*\]|[*?]+|~\+/|\$'|\$\w+|\$\{[^{}]*\}|\\x?[0-9A-Fa-f]{2,3}")
+_COMPUTED = re.compile(
+    r"[@?+!]?\([^()]*\)|\{[^{}]*\}|\[\[:\w+:\]\]|\[[^/\[\]]*\]|[*?]+|~\+/|\$'|\$\w+|\$\{[^{}]*\}"
+    r"|\\x?[0-9A-Fa-f]{2,3}"
+)
 """Parts of a word that a shell computes: patterns, braces, variables, and letters by their number."""
 
 

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
-import anyio.to_thread
-
 from fireswarm.contracts.foreign.call import refuse_own_end
 from fireswarm.contracts.skills.skill import SkillState
 from fireswarm.contracts.swarm.outcome import Done
 from fireswarm.errors import LeaseLost, SkillFailed
-from fireswarm.processes.confinement.paths.late_names import set_aside_left
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
@@ -41,7 +38,6 @@ async def run_turn(lease: HeldLease, parts: SwarmParts) -> TurnEnd:
         async with refuse_own_end(f"code of the role {task.assigned_to}", SkillFailed):
             if task.duplicate_of is not None:
                 return turn.end(await outcome_of_original(turn))
-            await anyio.to_thread.run_sync(set_aside_left)  # what commands of a killed worker made in any workspace
             turn.request = await gather_inputs(turn)  # dependencies, children, envelope, facts
             turn.engine = choose_engine(turn)  # code, model or advice
             turn.request = await turn.conversation.resume(turn.request)  # unchanged for a skill without a conversation

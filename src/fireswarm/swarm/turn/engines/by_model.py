@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
 from fireswarm.capabilities import CapabilityContext, grants, registry_for
 from fireswarm.capabilities.workspace.artifacts import merge_outputs
 from fireswarm.capabilities.workspace.outputs import prepare_outputs
@@ -24,6 +26,7 @@ from fireswarm.contracts.swarm.task import NO_DEADLINE, Task
 from fireswarm.errors import DecisionInvalid, SkillFailed, ThoughtFailed
 from fireswarm.mind import Assignment, Conclusion, ConclusionStatus, Mind, think
 from fireswarm.mind.handlers.checks import CHECKS_FAILED, check_steps, last_try_step
+from fireswarm.processes.confinement.paths.late_names import set_aside_left
 from fireswarm.runs.assemble import file_tools, hide_denied, system_text
 from fireswarm.runs.skill_runner import SkillRunner
 from fireswarm.swarm.turn.colleagues import TurnColleagues, with_questions
@@ -82,6 +85,7 @@ class ModelEngine:
         hearing = await Hearing.open(turn)
         if (passed_on := answer_of_plan(turn, phase, hearing)) is not None:
             return passed_on
+        await anyio.to_thread.run_sync(set_aside_left)  # what commands of a killed worker made
         cwd, outputs = _folders(turn, mind)
         await restore_outputs(turn, outputs)
         began = await note_folder(turn, named_workspace(turn))
