@@ -85,8 +85,7 @@ class ModelEngine:
         hearing = await Hearing.open(turn)
         if (passed_on := answer_of_plan(turn, phase, hearing)) is not None:
             return passed_on
-        await anyio.to_thread.run_sync(set_aside_left)  # what commands of a killed worker made
-        cwd, outputs = _folders(turn, mind)
+        cwd, outputs = await _folders(turn, mind)
         await restore_outputs(turn, outputs)
         began = await note_folder(turn, named_workspace(turn))
         grant = grant_for(turn, cwd)
@@ -203,8 +202,12 @@ def _skills_of(turn: Turn) -> SkillRunner:
     )
 
 
-def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
-    """Return the folder for tools and commands, and the task's output folder; they are the same if no path is named."""
+async def _folders(turn: Turn, mind: Mind) -> tuple[Path, Path]:
+    """Return the folder for tools and commands, and the task's output folder; they are the same if no path is named.
+
+    What commands of a killed worker made is set aside first.
+    """
+    await anyio.to_thread.run_sync(set_aside_left)
     named, outputs = named_workspace(turn), output_folder(turn.swarm, turn.task)
     container = mind.settings.runtime.confinement == "container"
     outputs = prepare_outputs(outputs, named or turn.swarm.workdir, container=container)
