@@ -316,6 +316,7 @@ def _add_run_options(program: str, rest: list[str], found: ShellLine) -> None:
             _add_line(proxy[1], found)
         if word == "-wrapper" and place + 1 < len(rest):
             _add_line(rest[place + 1].replace(",", " "), found)
+            found.commands.append([*rest[place + 1].replace(",", " ").split(), *rest[place + 2 :]])
         is_long = option.startswith("--") and _RUN_OPTIONS.search(option)
         if not (is_long or option in _FIND_RUNS or (option == "-x" and program == "git")):
             continue
