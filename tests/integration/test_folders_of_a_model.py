@@ -247,13 +247,18 @@ async def test_a_planner_gives_a_task_no_protected_and_no_denied_folder(
     path: str, why: str, folder: Path, swarm: SwarmRig
 ) -> None:
     """The names are protected and denied in the planner's folder only."""
-    shown: list[str] = []
     if "{" not in path:
         (folder / path).mkdir(parents=True)
+    assert why in await refusal_of_a_plan(swarm, folder, {"path": named(path, folder)})
+
+
+async def refusal_of_a_plan(swarm: SwarmRig, folder: Path, context: dict[str, Any]) -> str:
+    """Let a model plan a task with a context that is refused; returns what it is told."""
+    shown: list[str] = []
 
     def model(request: ChatRequest) -> dict[str, Any]:
         shown.append(told(request))
-        child = {"key": "a", "assigned_to": "scout", "objective": "look", "context": {"path": named(path, folder)}}
+        child = {"key": "a", "assigned_to": "scout", "objective": "look", "context": context}
         if answers_so_far(request) == 0:
             return decide(act("finish", answer="planned", result={"tasks": [child]}))
         return decide(act("finish", answer="did it myself"))
@@ -262,7 +267,7 @@ async def test_a_planner_gives_a_task_no_protected_and_no_denied_folder(
     await submit(swarm, folder, context={"path": str(folder)})
     task = await one_turn(swarm, core)
     assert (task.status, task.children) == (TaskStatus.DONE, ()), task.error
-    assert why in shown[-1], shown
+    return shown[-1]
 
 
 @pytest.mark.parametrize(
@@ -282,25 +287,12 @@ async def test_a_planner_names_a_task_no_file_outside_of_its_folder_under_any_ke
     context: dict[str, Any], why: str, folder: Path, swarm: SwarmRig
 ) -> None:
     """Skills that come with fireswarm open what a context names with the rights of the worker."""
-    shown: list[str] = []
     for place in (folder / "secrets", folder / "roles", folder / ".fireswarm", folder.parent / "home" / ".ssh"):
         place.mkdir()
     (folder / "secrets" / "k.csv").write_text("a,b\n")
     (folder / "copy.csv").symlink_to("secrets/k.csv")
     text = json.dumps(context).replace("{inside}", str(folder)).replace("{outside}", str(folder.parent / "other"))
-
-    def model(request: ChatRequest) -> dict[str, Any]:
-        shown.append(told(request))
-        child = {"key": "a", "assigned_to": "scout", "objective": "look", "context": json.loads(text)}
-        if answers_so_far(request) == 0:
-            return decide(act("finish", answer="planned", result={"tasks": [child]}))
-        return decide(act("finish", answer="did it myself"))
-
-    core = thinking(swarm, model, folder, permissions={"deny": ["Read(secrets/**)"]})
-    await submit(swarm, folder, context={"path": str(folder)})
-    task = await one_turn(swarm, core)
-    assert (task.status, task.children) == (TaskStatus.DONE, ()), task.error
-    assert why in shown[-1], shown
+    assert why in await refusal_of_a_plan(swarm, folder, json.loads(text))
 
 
 async def test_a_planner_names_files_of_its_folder_and_what_it_was_given(
