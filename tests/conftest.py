@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 
 from fireswarm.settings.run_folders import STATE_HOME
+from tests.support.confinement import use_rung
 from tests.support.swarm import SwarmRig, open_emulator_swarm, open_test_swarm
 
 
@@ -34,6 +35,13 @@ def pins_of_tools_stay_in_a_temporary_home(
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setattr("fireswarm.capabilities.mcp.capability.home_folder", lambda: home)
     return home
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each way of confining code that this machine has."""
+    use_rung(request.param, monkeypatch)
+    return str(request.param)
 
 
 @pytest.fixture

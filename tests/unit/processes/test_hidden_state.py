@@ -16,21 +16,17 @@ from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 from fireswarm.settings.run_folders import STATE_HOME, add_swarm_folders, swarm_folders
-from tests.support.confinement import use_rung
 from tests.support.patience import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="code is confined on Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="code is confined on Linux"),
+    pytest.mark.usefixtures("rung"),
+]
 
 PATH = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 SECRET = "sesame-4711"
 HIDDEN = (".fireswarm", "deep/er/.fireswarm", "state/fireswarm", "elsewhere/data")
 """A swarm's folder, one further down, the agent's state, and the folder of a store that settings name."""
-
-
-@pytest.fixture(params=["bubblewrap", "landlock"], autouse=True)
-def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    use_rung(request.param, monkeypatch)
-    return str(request.param)
 
 
 @pytest.fixture

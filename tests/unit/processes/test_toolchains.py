@@ -14,19 +14,16 @@ from fireswarm.mind.commands.hints import describe_limit
 from fireswarm.processes.confinement.view import GIT_FILE, View
 from fireswarm.processes.git import git_identity
 from fireswarm.processes.shell import Shell
-from tests.support.confinement import use_rung
 from tests.support.patience import PATIENCE_SECONDS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="commands are confined on Linux")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="commands are confined on Linux"),
+    pytest.mark.usefixtures("rung"),
+]
 
 ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 SHELL = Shell(("/bin/bash", "-c"), 16_000, ENVIRONMENT)
-
-
-@pytest.fixture(params=["bubblewrap", "landlock"], autouse=True)
-def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    use_rung(request.param, monkeypatch)
-    return str(request.param)
 
 
 @pytest.fixture

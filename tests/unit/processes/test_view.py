@@ -23,18 +23,15 @@ from fireswarm.processes.confinement.process_limits import MEGABYTE, ProcessLimi
 from fireswarm.processes.confinement.view import HOME, View
 from fireswarm.processes.output import KILLED
 from fireswarm.processes.shell import Shell
-from tests.support.confinement import hide_landlock, run_programs_of, use_rung
+from tests.support.confinement import hide_landlock, run_programs_of
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.processes import own_control_groups
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux")]
-
-
-@pytest.fixture(params=["bubblewrap", "landlock"], autouse=True)
-def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every test runs on each rung."""
-    use_rung(request.param, monkeypatch)
-    return str(request.param)
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap runs on Linux"),
+    pytest.mark.usefixtures("rung"),
+]
 
 
 SECRET = "sesame-4711"

@@ -17,19 +17,15 @@ from fireswarm.processes.confinement.protected import hidden_places
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import run_confined
 from fireswarm.settings.run_folders import STATE_HOME
-from tests.support.confinement import use_rung
 from tests.support.patience import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="code is confined on Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="code is confined on Linux"),
+    pytest.mark.usefixtures("rung"),
+]
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 SECRET = "sesame-4711"
-
-
-@pytest.fixture(params=["bubblewrap", "landlock"], autouse=True)
-def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    use_rung(request.param, monkeypatch)
-    return str(request.param)
 
 
 @pytest.fixture

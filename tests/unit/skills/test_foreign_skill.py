@@ -17,7 +17,7 @@ from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.skills.running import execute
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.execute import CodeRules, run_skill
-from tests.support.confinement import hide_landlock, use_rung
+from tests.support.confinement import hide_landlock
 from tests.unit.skills.test_confined_skill import (
     ATTACKS,
     HEAD,
@@ -33,16 +33,9 @@ from tests.unit.skills.test_confined_skill import (
 from tests.unit.skills.test_running import request
 
 __all__ = ["work"]
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("rung")]
 REFUSED = ("OSError", "PermissionError")
 """Errors of bubblewrap's read-only mounts, and of Landlock."""
-
-
-@pytest.fixture(params=["bubblewrap", "landlock"], autouse=True)
-def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every test runs on each rung."""
-    use_rung(request.param, monkeypatch)
-    return str(request.param)
 
 
 async def run(place: Path, source: str, rules: CodeRules | None = None, **context: object) -> SkillResult:
