@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -11,6 +12,7 @@ import pytest
 
 from fireswarm.settings.run_folders import STATE_HOME
 from tests.support.confinement import use_rung
+from tests.support.postgres import postgres
 from tests.support.swarm import SwarmRig, open_emulator_swarm, open_test_swarm
 
 
@@ -42,6 +44,13 @@ def rung(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     """Each way of confining code that this machine has."""
     use_rung(request.param, monkeypatch)
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def database_url() -> Iterator[str]:
+    """Start a real PostgreSQL server once for all tests; yield its URL."""
+    with postgres() as url:
+        yield url
 
 
 @pytest.fixture

@@ -29,7 +29,14 @@ NAMES = {
     ),
     "contracts.skills.artifact": ("Artifact", "Attachment", "Signal"),
     "contracts.skills.capability": ("CapabilityUse",),
-    "contracts.skills.conversation": ("ConversationView", "InputField", "InputRequest", "PocketFact", "TaskState"),
+    "contracts.skills.conversation": (
+        "ConversationEvent",
+        "ConversationView",
+        "InputField",
+        "InputRequest",
+        "PocketFact",
+        "TaskState",
+    ),
     "contracts.skills.skill": (
         "ChildResult",
         "Fact",

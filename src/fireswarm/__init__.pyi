@@ -28,6 +28,7 @@ from fireswarm.contracts.skills.artifact import Artifact as Artifact
 from fireswarm.contracts.skills.artifact import Attachment as Attachment
 from fireswarm.contracts.skills.artifact import Signal as Signal
 from fireswarm.contracts.skills.capability import CapabilityUse as CapabilityUse
+from fireswarm.contracts.skills.conversation import ConversationEvent as ConversationEvent
 from fireswarm.contracts.skills.conversation import ConversationView as ConversationView
 from fireswarm.contracts.skills.conversation import InputField as InputField
 from fireswarm.contracts.skills.conversation import InputRequest as InputRequest

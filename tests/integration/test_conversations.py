@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,20 @@ from psycopg import AsyncConnection
 
 from firelite.wire.server import Server
 from fireswarm.clocks import VirtualClock
+from fireswarm.contracts.skills.context import ConversationChange, TurnHold
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import load_settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
+from fireswarm.skills.packs.terms import terms_of
 from fireswarm.storage.conversations.in_store import DocumentConversations
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import CONTEXTS
+from fireswarm.swarm.conversations.adapter import ONE_SHOT
 from fireswarm.swarm.opening.stand_alone import StandAloneConversations
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.turn.conversation import TaskConversation
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm_postgres.store import PostgresConversations
 from tests.support.fleet import environment, until
@@ -157,6 +162,35 @@ async def test_shared_conversation_admits_one_turn_at_a_time(
     await swarm.board.sweep("scout")
     task = await one_turn(swarm, core)
     assert task.result is not None and task.result.summary == "south 3, turns [1, 1, 1]"
+
+
+async def test_first_turn_of_a_shared_conversation_is_one_turn_too(talking: tuple[SwarmRig, SwarmParts]) -> None:
+    swarm, core = talking
+    for name in ("one", "two"):
+        await swarm.submit(name, skill="survey", context={"context_id": "garden", "where": "south", "depth": 3})
+    first, second = await swarm.claim("a", wanted=2)
+    ending = await run_turn(first, core)
+    late = await run_turn(second, core)
+    assert "conversation is locked by" in str(late.outcome)
+    await swarm.board.settle(first, ending.outcome, ending.writes)
+    assert "south 3, turns [1, 1]" in str((await run_turn(second, core)).outcome)
+
+
+async def test_turn_waits_for_a_direct_call_of_its_conversation(talking: tuple[SwarmRig, SwarmParts]) -> None:
+    swarm, core = talking
+    context = {"context_id": "garden", "where": "south", "depth": 3}
+    await swarm.submit("one", skill="survey", context=context)
+    await one_turn(swarm, core)
+    await swarm.submit("two", skill="survey", context=context)
+    held = await swarm.claim_one()
+    skill = core.catalog.get("survey")
+    shared = TaskConversation.of(held, core, skill, terms_of(skill) or ONE_SHOT).context_id
+    until = swarm.clock.now() + timedelta(seconds=5)
+    conversations = DocumentConversations(swarm.store, swarm.clock)
+    await conversations.apply(ConversationChange(shared, 1, hold=TurnHold("call-1", until=until)))
+    assert "conversation is locked by call-1" in str((await run_turn(held, core)).outcome)
+    await swarm.clock.advance(5)
+    assert "south 3, turns [1, 1]" in str((await run_turn(held, core)).outcome)
 
 
 class Killed(BaseException):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firelite.database import Database
-from firelite.query.index_definitions import IndexSet
-from firelite.wire.inprocess import connect
-from firelite.wire.server import Server
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.ports import ConversationStore
-from fireswarm.contracts.skills.context import Conversation, ConversationChange
+from fireswarm.contracts.skills.context import Conversation, ConversationChange, TurnHold
 from fireswarm.contracts.skills.conversation import (
     MAX_EVENTS,
     MAX_FACT_BYTES,
@@ -33,51 +29,9 @@ from fireswarm.contracts.skills.conversation import (
     TaskState,
 )
 from fireswarm.errors import DuplicateMessage, InvalidInput, VersionConflict
-from fireswarm.redaction import Redactor
-from fireswarm.settings import load_settings
-from fireswarm.settings.packaged import packaged_path
-from fireswarm.storage.conversations.cleaning import Cleaner
-from fireswarm.storage.conversations.in_store import DocumentConversations
-from fireswarm.storage.firestore.store import FirestoreStore
-from fireswarm.swarm.opening.open_parts import open_client
-from fireswarm.swarm.opening.stand_alone import StandAloneConversations
-from fireswarm_postgres.store import PostgresConversations
-from tests.support.postgres import postgres
+from tests.support.conversations import opened
 
 pytestmark = pytest.mark.anyio
-
-CLEAN = Cleaner(Redactor(["hunter2-hunter2"]))
-
-
-@pytest.fixture(scope="session")
-def database_url() -> Iterator[str]:
-    """Start a real PostgreSQL server once for all tests; yield its URL."""
-    with postgres() as url:
-        yield url
-
-
-@contextlib.asynccontextmanager
-async def opened(backend: str, clock: VirtualClock, folder: Path, url: str = "") -> AsyncGenerator[ConversationStore]:
-    """Open conversations in one of the backends."""
-    if backend == "stand-alone":
-        yield StandAloneConversations(load_settings(folder, environment={}), clock, CLEAN)
-        return
-    if backend == "postgres":
-        kept = PostgresConversations(url, clock, CLEAN)
-        await kept.migrate()
-        assert await kept.migrate() == 0, "a second time there is nothing to do"
-        yield kept
-        await kept.close()
-        return
-    indexes = IndexSet.load(packaged_path("firestore.indexes.json"))
-    with Database.open(None, indexes=indexes, clock=clock.nanoseconds) as database:
-        if backend == "embedded":
-            yield DocumentConversations(FirestoreStore(connect(database), clock), clock, CLEAN)
-            return
-        async with Server(database) as server:
-            served = load_settings(folder, environment={}, overrides={"store.uri": f"firelite://{server.endpoint}"})
-            async with open_client(served) as client:
-                yield DocumentConversations(FirestoreStore(client, clock), clock, CLEAN)
 
 
 @pytest.fixture
@@ -136,7 +90,7 @@ async def test_applied_change_is_read_back(contexts: ConversationStore, name: st
     assert (written.state.version, written.state.session_hash, written.state.skill) == (1, "s1", "asking")
     assert [event.sequence for event in written.events] == [1, 2]
     after = await contexts.apply(
-        ConversationChange(name, 1, task_state=TaskState.INPUT_REQUIRED, input_request={}, holder="x")
+        ConversationChange(name, 1, task_state=TaskState.INPUT_REQUIRED, input_request={}, hold=TurnHold("x"))
     )
     assert told(await contexts.load(name)) == told(after)
     assert (after.state.turn, after.state.inputs, after.state.input_request) == (1, change.inputs, {})

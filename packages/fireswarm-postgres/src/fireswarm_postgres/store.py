@@ -68,8 +68,12 @@ ALTER TABLE agent_context_state
 ALTER TABLE agent_conversation_events ADD COLUMN IF NOT EXISTS sequence INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX IF NOT EXISTS idx_agent_context_expires ON agent_context_state (expires_at) WHERE expires_at IS NOT NULL;
 """,
+    """
+ALTER TABLE agent_context_state
+    ADD COLUMN IF NOT EXISTS held_message TEXT NOT NULL DEFAULT '', ADD COLUMN IF NOT EXISTS held_until TIMESTAMPTZ;
+""",
 )  # fmt: skip
-"""Migration steps in order. Other programs may use the tables of the first step; the second step adds our columns."""
+"""Migration steps in order. Other programs may use the tables of the first step; the later steps add our columns."""
 
 _LOCK = 7_203_114
 """Advisory lock of a migration, so that concurrent migrations run each step once."""
@@ -163,8 +167,8 @@ class PostgresConversations:
                     self._connection = database
                 async with database.transaction():
                     yield database
-            except psycopg.errors.UndefinedTable as error:
-                raise ConfigError("the database has no conversation tables: run `swarm state migrate`") from error
+            except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+                raise ConfigError("the database lacks tables of conversations: run `swarm state migrate`") from error
             except psycopg.errors.UniqueViolation as error:
                 raise VersionConflict(f"the conversation was created by another process: {error}") from error
             except psycopg.OperationalError as error:
@@ -188,6 +192,7 @@ _COLUMNS = {
     "context_id": "context_id", "session_hash": "session_hash", "skill": "skill", "task_state": "task_state",
     "current_turn": "turn", "version": "version", "agent_state_detail": "detail", "summary": "summary",
     "summary_task": "summary_task", "inputs": "inputs", "input_request_payload": "input_request", "holder": "holder",
+    "held_message": "held_message", "held_until": "held_until",
     "resume_token": "resume_key", "event_count": "event_count", "created_at": "created_at", "updated_at": "updated_at",
     "expires_at": "expires_at",
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pydantic import Field
@@ -23,9 +24,10 @@ class ConversationState(Stored):
     """The main record of a conversation.
 
     ``version`` is incremented by every change and compared by compare-and-set. ``resume_key`` signs resume tokens.
-    ``holder`` is the run whose turn is in progress, in a conversation shared by tasks. ``summary_task`` is the task
-    that writes a better summary; the next turn uses its result. ``event_count`` is the sequence number of the last
-    event. ``expires_at`` is set when the conversation ends.
+    ``holder`` is the run or call whose turn is in progress, ``held_message`` the message that it answers, and
+    ``held_until`` the time after which another may take the turn. ``summary_task`` is the task that writes a better
+    summary; the next turn uses its result. ``event_count`` is the sequence number of the last event. ``expires_at`` is
+    set when the conversation ends, and until its first turn has ended.
     """
 
     context_id: str
@@ -40,6 +42,8 @@ class ConversationState(Stored):
     inputs: JsonObject = Field(default_factory=dict)
     input_request: JsonObject = Field(default_factory=dict)
     holder: str = ""
+    held_message: str = ""
+    held_until: Timestamp | None = None
     resume_key: str = ""
     event_count: int = 0
     created_at: Timestamp
@@ -79,11 +83,25 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnHold:
+    """Who has the turn of a conversation; without a name, nobody.
+
+    ``message_id`` is the message that the holder answers. After ``until`` another may take the turn; without it, only
+    who knows that the holder has ended.
+    """
+
+    holder: str = ""
+    message_id: str = ""
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConversationChange:
     """A change of a conversation; fields with the value None are not changed.
 
-    ``expected_version`` is the required current version: 0 if the conversation must not exist yet. With ``message_id``
-    the change is applied only once; a repetition gets ``response``. ``agent_id`` is the author.
+    ``expected_version`` is the required current version: 0 if no turn has ended. ``expected_holder`` is the required
+    current holder. A change that has only a ``hold`` begins a turn: the version stays, and with it the resume token.
+    With ``message_id`` the change is applied only once; a repetition gets ``response``. ``agent_id`` is the author.
     """
 
     context_id: str
@@ -97,13 +115,19 @@ class ConversationChange:
     summary_task: str | None = None
     inputs: JsonObject | None = None
     input_request: JsonObject | None = None
-    holder: str | None = None
+    hold: TurnHold | None = None
+    expected_holder: str | None = None
     facts: tuple[PocketFact, ...] = ()
     events: tuple[ConversationEvent, ...] = ()
     message_id: str | None = None
     response: JsonObject | None = None
     agent_id: str = ""
     retention_days: float = RETENTION_DAYS
+
+    @property
+    def begins_turn(self) -> bool:
+        """True if the change only says who has the turn."""
+        return self.hold is not None and self.turn is None and self.task_state is None
 
 
 def check_context_id(context_id: str) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
 from fireswarm.contracts.base import JsonObject
-from fireswarm.contracts.skills.context import Conversation, ConversationChange, ConversationState, KeptFact
+from fireswarm.contracts.skills.context import Conversation, ConversationChange, ConversationState, KeptFact, TurnHold
 from fireswarm.contracts.skills.conversation import (
     MAX_BUCKETS,
     MAX_EVENT_BYTES,
@@ -59,7 +59,7 @@ def advance(found: Conversation | None, change: ConversationChange, now: datetim
     """Apply *change* to the stored conversation *found*.
 
     Raises DuplicateMessage if its message was already applied (the store has the response), VersionConflict if *found*
-    is not at the expected version, InvalidInput if a size limit is exceeded.
+    is not at the expected version or has another holder, InvalidInput if a size limit is exceeded.
     """
     if is_duplicate(found, change):
         raise duplicate(change)
@@ -69,7 +69,12 @@ def advance(found: Conversation | None, change: ConversationChange, now: datetim
             f"conversation {change.context_id} is at version {version}, not {change.expected_version}: "
             "it changed since it was read"
         )
+    holder = found.state.holder if found else ""
+    if change.expected_holder not in (None, holder):
+        raise VersionConflict(f"another call has the turn of conversation {change.context_id}")
     before = found or Conversation(_new(change, now))
+    if change.begins_turn:
+        return Advanced(replace(before, state=_take_turn(before.state, change, now)))
     facts = _with_facts(before, change.facts, now, clean)
     logged = _append_log(before.state, change, now, clean)
     events = (*before.events, *logged)
@@ -152,6 +157,18 @@ def _new(change: ConversationChange, now: datetime) -> ConversationState:
     )
 
 
+def _take_turn(before: ConversationState, change: ConversationChange, now: datetime) -> ConversationState:
+    """Return the state with its new holder. A conversation whose first turn never ends expires."""
+    expires_at = before.expires_at if before.turn else now + timedelta(days=change.retention_days)
+    return before.model_copy(update=_fields_of(change.hold) | {"updated_at": now, "expires_at": expires_at})
+
+
+def _fields_of(hold: TurnHold | None) -> dict[str, Any]:
+    if hold is None:
+        return {}
+    return {"holder": hold.holder, "held_message": hold.message_id, "held_until": hold.until}
+
+
 def _state(
     before: ConversationState,
     change: ConversationChange,
@@ -171,12 +188,12 @@ def _state(
         "summary_task": change.summary_task,
         "inputs": _limit(change.inputs, MAX_INPUT_BYTES, "the inputs", clean),
         "input_request": _limit(change.input_request, MAX_INPUT_BYTES, "the input request", clean),
-        "holder": change.holder,
     }
     update = {name: value for name, value in given.items() if value is not None}
     state = change.task_state or before.task_state
     return before.model_copy(
         update=update
+        | _fields_of(change.hold)
         | {
             "version": before.version + 1,
             "summary": summary[:MAX_SUMMARY_CHARS],

@@ -129,6 +129,8 @@ class DocumentConversations:
             "inputs": state.inputs,
             "input_request": state.input_request,
             "holder": state.holder,
+            "held_message": state.held_message,
+            "held_until": state.held_until,
             "detail": state.detail,
             "expires_at": state.expires_at,
             "messages": list(advanced.context.messages),

@@ -15,7 +15,13 @@ from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.ports import ConversationStore, Create, Write
 from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.contracts.skills.context import Conversation, ConversationChange, check_context_id
+from fireswarm.contracts.skills.context import (
+    Conversation,
+    ConversationChange,
+    ConversationState,
+    TurnHold,
+    check_context_id,
+)
 from fireswarm.contracts.skills.conversation import ConversationEvent, MessageType, TaskState, Terms
 from fireswarm.contracts.skills.skill import PlannedTask, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome, Snooze
@@ -171,7 +177,8 @@ class TaskConversation:
             summary_task="" if self.summary is not None else None,
             inputs=self._inputs(result),
             input_request={"missing": [question.name for question in result.questions]} if result.questions else {},
-            holder="",
+            hold=TurnHold(),
+            expected_holder=self.held.run_id if shared else None,
             facts=result.pocket,
             events=conversation_rules.events_of(self.terms, self._began(), result),
             agent_id=self.held.owner,
@@ -197,23 +204,35 @@ class TaskConversation:
 
     async def _load(self) -> None:
         self.stored = await self.conversations.load(self.context_id)
-        if self.stored is None:
-            return
-        if self.stored.state.summary_task:
+        if self.stored is not None and self.stored.state.summary_task:
             self.summary = await self._summary_of(self.stored.state.summary_task)
         if self.context_id != self.held.task.task_id:
             await self._lock(self.stored)
 
-    async def _lock(self, found: Conversation) -> None:
-        """Lock a shared conversation for this run. Raises TurnRefused if another run holds it."""
-        holder = found.state.holder
-        if holder and holder != self.held.run_id and await self._works(holder):
+    async def _lock(self, found: Conversation | None) -> None:
+        """Lock a shared conversation for this run. Raises TurnRefused if another run or call holds it."""
+        holder = found.state.holder if found else ""
+        if found and holder and holder != self.held.run_id and await self._is_held(found.state):
             raise TurnRefused(_busy(holder))
+        change = ConversationChange(
+            self.context_id,
+            found.state.version if found else 0,
+            session_hash=self.held.task.session_hash,
+            skill=self.skill.name,
+            hold=TurnHold(self.held.run_id),
+            expected_holder=holder,
+            retention_days=self.swarm.settings.state.retention_days,
+        )
         try:
-            hold = ConversationChange(self.context_id, found.state.version, holder=self.held.run_id)
-            self.stored = await self.conversations.apply(hold)
+            self.stored = await self.conversations.apply(change)
         except VersionConflict:
-            raise TurnRefused(_busy("of another task")) from None
+            raise TurnRefused(_busy("another task")) from None
+
+    async def _is_held(self, state: ConversationState) -> bool:
+        """Return True if a run works on a turn, or a direct call may still do so."""
+        if state.held_until is not None:
+            return state.held_until > self.swarm.clock.now()
+        return await self._works(state.holder)
 
     async def _works(self, run_id: str) -> bool:
         task_id, _, epoch = run_id.rpartition(".")
@@ -268,9 +287,7 @@ class TaskConversation:
 
 
 def _busy(holder: str) -> Snooze:
-    return Snooze(
-        BUSY_SECONDS, f"conversation is locked by run {holder}; retrying in {BUSY_SECONDS:g} s", turn_over=False
-    )
+    return Snooze(BUSY_SECONDS, f"conversation is locked by {holder}; retrying in {BUSY_SECONDS:g} s", turn_over=False)
 
 
 def _context_id(task: Task) -> str:

@@ -155,7 +155,7 @@ class Worker:
                 await self._idle(turns)
 
     def _begin(self, leases: list[HeldLease], turns: TaskGroup) -> None:
-        """Hold the claimed tasks and start their turns."""
+        """TurnHold the claimed tasks and start their turns."""
         for lease in leases:
             self.held.add(lease)
         for _ in range(min(len(leases), self.capacity - self._serving)):
