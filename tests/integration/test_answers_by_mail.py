@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -301,3 +302,19 @@ async def test_message_of_answers_does_not_ask_for_work(swarm: SwarmRig) -> None
     task = await asked(swarm)
     await swarm.core.mailbox.answer(task, {"where": "north"}, "operator")
     assert await swarm.store.query(queries.work_messages("scout")) == []
+
+
+@pytest.mark.parametrize("place", ["/etc", "../other", "~", "file:///etc/passwd", "link"])
+async def test_answer_of_a_role_names_no_place_outside_of_the_folder_of_the_task(
+    place: str, swarm: SwarmRig, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "link").symlink_to(tmp_path)
+    question = Question(name="path", description="Which folder?")
+    task = await asked(swarm, question, context={"path": str(tmp_path / "work")})
+    by_role = await swarm.core.mailbox.answer(task, {"path": place}, "architect", "1")
+    await take_all(swarm)
+    assert "is outside of" in await outcome(swarm, by_role) and await swarm.task(task.task_id) == task
+    by_person = await swarm.core.mailbox.answer(task, {"path": place}, "operator", "2")
+    await take_all(swarm)
+    assert await outcome(swarm, by_person) == mail.TAKEN

@@ -280,6 +280,7 @@ async def refusal_of_a_plan(swarm: SwarmRig, folder: Path, context: dict[str, An
         ({"csv": "secrets/k.csv"}, "may not be read"), ({"csv": "{inside}/secrets/k.csv"}, "may not be read"),
         ({"csv": "copy.csv"}, "may not be read"), ({"source": "roles"}, "only a person changes"),
         ({"source": "{inside}/.fireswarm"}, "belongs to the store"), ({"path": "file://x{outside}"}, "outside of"),
+        ({"csv": "../other/later.csv"}, "is outside of"), ({"source": "file://{outside}/later"}, "is outside of"),
         ({"csv": "file://localhost{outside}/b.md"}, "is outside of"), ({"csv": "file://{outside}/\tb.md"}, "outside"),
     ],
 )  # fmt: skip

@@ -36,11 +36,9 @@ def run(request: SkillRequest) -> SkillResult:
         told = f"the tests do not pass ({result['pytest']}): no pull request can be prepared"
         return SkillResult.failure(told)
     branch = f"fireswarm/node-{snapshot['node_name']}"
-    moment = str(snapshot["requested_at"])  # a resumed run makes the same commit
     try:
         with tempfile.TemporaryDirectory() as place:
-            git = _Git(Path(place), moment)
-            made = _prepare(git, carried, snapshot, branch, request)
+            made = _prepare(Path(place), carried, snapshot, branch, request)
     except errors.GitFailed as failure:
         return SkillResult.failure(str(failure))
     carried.write("pull_request.patch", made.pop("patch"), f"for `git am`: {branch}")
@@ -57,69 +55,80 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 class _Git:
-    """Run git in one folder with a fixed time: the same input makes the same commits."""
+    """Run git on one repository with a fixed time: the same input makes the same commits.
 
-    def __init__(self, folder: Path, moment: str) -> None:
-        self.folder = folder
-        self.environment = {**AUTHOR, "GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
+    The commands start no program that the repository names, since no file of a work tree is made or read. ``index`` is
+    the file of the index; that of the repository stays as it is.
+    """
 
-    def __call__(self, *arguments: str, at: Path | None = None) -> str:
-        place = at or self.folder
-        bare = place if not (place / ".git").exists() and (place / "objects").is_dir() else None
-        said = run_git(place, *arguments, environment=self.environment, git_dir=bare, timeout_seconds=GIT_SECONDS)
+    def __init__(self, repository: Path, index: Path, moment: str) -> None:
+        self.repository = repository
+        self.bare = repository if not (repository / ".git").exists() and (repository / "objects").is_dir() else None
+        times = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
+        self.environment = {**AUTHOR, **times, "GIT_INDEX_FILE": str(index)}
+
+    def __call__(self, *arguments: str, stdin: str = "") -> str:
+        environment = self.environment if arguments[0] != "format-patch" else {}
+        said = run_git(
+            self.repository,
+            *arguments,
+            stdin=stdin.encode(),
+            environment=environment,
+            git_dir=self.bare,
+            timeout_seconds=GIT_SECONDS,
+        )
         return said.decode("utf-8", "replace")
+
+    def commit(self, files: Mapping[str, str], base: str, message: str) -> str:
+        """Return a new commit of *base*, or of nothing, with *files*. Raises GitFailed if they change nothing."""
+        self("read-tree", base or "--empty")
+        blobs = {name: self("hash-object", "-w", "--stdin", stdin=text).strip() for name, text in files.items()}
+        listed = "".join(f"100644 {blob}\t{name}\0" for name, blob in sorted(blobs.items()))
+        self("update-index", "-z", "--index-info", stdin=listed)
+        tree = self("write-tree").strip()
+        if base and tree == self("rev-parse", f"{base}^{{tree}}").strip():
+            raise errors.GitFailed("the files are in the repository already: there is nothing to commit")
+        parents = ("-p", base) if base else ()
+        return self("commit-tree", tree, *parents, "-F", "-", stdin=f"{message}\n").strip()
 
 
 def _prepare(
-    git: _Git, carried: pipelines.Carried, snapshot: Mapping[str, Any], branch: str, request: SkillRequest
+    place: Path, carried: pipelines.Carried, snapshot: Mapping[str, Any], branch: str, request: SkillRequest
 ) -> dict[str, Any]:
+    moment = str(snapshot["requested_at"])  # a resumed run makes the same commit
     files = carried.tree(pipelines.PROJECT)
     named = None if request.constraints.get("read_only") else snapshot["repository"]
-    repository = Path(str(named)).expanduser().resolve() if named else None
-    work = git.folder / "work"
-    if repository is None:
-        git("init", "--quiet", f"--initial-branch={branch}", str(work))
-        base = ""
-    else:
-        base = git("symbolic-ref", "--short", "HEAD", at=repository).strip()
-        git("worktree", "add", "--quiet", "--detach", str(work), base, at=repository)
-    try:
-        pipelines.lay_out(files, work)
-        git("add", "--all", "--", *sorted(files), at=work)
-        git("commit", "--quiet", "--message", _message(snapshot, carried, request), at=work)
-        commit = git("rev-parse", "HEAD", at=work).strip()
-        merged = False
-        if repository is not None:
-            git("update-ref", f"refs/heads/{branch}", commit, at=repository)
-            merged = _merge(git, repository, base, commit, request)
-        return {
-            "branch": branch,
-            "base": base or None,
-            "commit": commit,
-            "files": sorted(files),
-            "merge_executed": merged,
-            "human_review_required": request.limits.require_human_review and not merged,
-            "patch": git("format-patch", "-1", "--stdout", "--no-signature", commit, at=work),
-        }
-    finally:
-        if repository is not None:
-            git("worktree", "remove", "--force", str(work), at=repository)
+    if not named:
+        run_git(place, "init", "--quiet", f"--initial-branch={branch}", timeout_seconds=GIT_SECONDS)
+    git = _Git(Path(str(named)).expanduser().resolve() if named else place, place / "index", moment)
+    base = git("symbolic-ref", "--short", "HEAD").strip() if named else ""
+    before = git("rev-parse", "--verify", f"refs/heads/{base}^{{commit}}").strip() if named else ""
+    commit = git.commit(files, before, _message(snapshot, carried, request))
+    git("update-ref", f"refs/heads/{branch}", commit)
+    merged = bool(named) and _merge(git, base, before, commit, request)
+    return {
+        "branch": branch,
+        "base": base or None,
+        "commit": commit,
+        "files": sorted(files),
+        "merge_executed": merged,
+        "human_review_required": request.limits.require_human_review and not merged,
+        "patch": git("format-patch", "-1", "--stdout", "--no-signature", commit),
+    }
 
 
-def _merge(git: _Git, repository: Path, base: str, commit: str, request: SkillRequest) -> bool:
+def _merge(git: _Git, base: str, before: str, commit: str, request: SkillRequest) -> bool:
     """Move the base to the branch, if the operator enabled that and the base is not checked out."""
     if not request.limits.auto_merge_enabled:
         return False
-    if f"branch refs/heads/{base}\n" in git("worktree", "list", "--porcelain", at=repository) and not _bare(
-        git, repository
-    ):
+    if f"branch refs/heads/{base}\n" in git("worktree", "list", "--porcelain") and not _is_bare(git):
         return False
-    git("update-ref", f"refs/heads/{base}", commit, git("rev-parse", base, at=repository).strip(), at=repository)
+    git("update-ref", f"refs/heads/{base}", commit, before)
     return True
 
 
-def _bare(git: _Git, repository: Path) -> bool:
-    return git("rev-parse", "--is-bare-repository", at=repository).strip() == "true"
+def _is_bare(git: _Git) -> bool:
+    return git("rev-parse", "--is-bare-repository").strip() == "true"
 
 
 def _message(snapshot: Mapping[str, Any], carried: pipelines.Carried, request: SkillRequest) -> str:

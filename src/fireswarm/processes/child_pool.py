@@ -30,7 +30,7 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 
 from fireswarm.processes.descendants import Descendants
-from fireswarm.processes.messages import CLOCK, END, read_message, write_message
+from fireswarm.processes.messages import CLOCK, END, import_folders, read_message, write_message
 
 IDLE_SECONDS = 300.0
 """Idle time after which a child is killed when another child becomes idle."""
@@ -125,7 +125,7 @@ class Child:
     """One child process. A kill includes every descendant, even in a new session."""
 
     def __init__(self) -> None:
-        program = f"import sys; sys.path[:] = {sys.path!r}; from {CHILD} import main; main()"
+        program = f"import sys; sys.path[:] = {import_folders()!r}; from {CHILD} import main; main()"
         command = [sys.executable, "-u", "-c", program]
         pipe = subprocess.PIPE
         self._descendants = Descendants()

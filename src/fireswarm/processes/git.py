@@ -3,6 +3,7 @@
 A repository's configuration can name programs: hooks, filters, external diffs, text converters, signature checkers,
 transports. Each such key is overridden for the call, whatever the repository, an included file or a worktree contains.
 Git does not look into submodules, whose configuration is their own, and finds no program by its name, itself included.
+Since the configuration can change between two calls, git is confined to the repository where it could start a program.
 A repository that reads files elsewhere, by a link or in a file of git, is refused. The user's and the system's
 configuration are not read, except for the folders that the user trusts (``safe.directory``).
 """
@@ -13,14 +14,20 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
-from fireswarm.errors import GitFailed
+from fireswarm.errors import GitFailed, SandboxRefused
 from fireswarm.processes.confinement.programs import find_program
+from fireswarm.processes.messages import elsewhere
+
+if TYPE_CHECKING:
+    from fireswarm.processes.confinement.bubblewrap import Launch
 
 TIMEOUT_SECONDS = 60.0
 
@@ -81,10 +88,24 @@ _EXECUTED: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 """Keys that contain a name chosen by the repository, in git's spelling: lower case except for that name."""
 
+_READS = frozenset(
+    {
+        *("blame", "cat-file", "describe", "diff", "diff-files", "diff-index", "diff-tree", "format-patch", "grep"),
+        *("log", "ls-files", "shortlog", "show", "show-ref", "status", "whatchanged"),
+    }
+)
+"""Commands that change no repository: confined, they only read it."""
+
 _OWN_FILES = (".", ":(exclude).fireswarm")
 
-_CALLS_ITSELF = ("worktree",)
-"""Commands that start git again, in the work tree that they make. They get the PATH."""
+_STARTS_NOTHING = frozenset(
+    {
+        *("check-ref-format", "commit-tree", "config", "for-each-ref", "hash-object", "init", "ls-tree", "read-tree"),
+        *("rev-list", "rev-parse", "symbolic-ref", "update-index", "update-ref", "write-tree"),
+    }
+)
+"""Commands that compare and convert no file of a work tree. With the values of `ALWAYS`, they start no program that a
+repository names. All others are confined to the repository: its settings may change between two calls."""
 
 _OUTSIDE_SUBMODULES = "--ignore-submodules=dirty"
 """Compares the commits of submodules only. As a key, ``.gitmodules`` would override it."""
@@ -106,12 +127,15 @@ def run_git(
     stdin: bytes | None = None,
     environment: Mapping[str, str] | None = None,
     git_dir: Path | None = None,
+    writes_to: Path | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> bytes:
     """Run git in *folder* and return its output; *environment* adds variables such as ``GIT_AUTHOR_NAME``.
 
-    A bare repository is used only if it is named as *git_dir*. Blocks up to *timeout_seconds*. Raises GitFailed if git
-    is missing, fails, takes too long, or would read files outside of the folder's repository.
+    Where this machine can confine code, git sees the repository only, and writes there, or with *writes_to* to that
+    folder only; commands that start no program of the repository's (`_STARTS_NOTHING`) are not confined. A bare
+    repository is used only if it is named as *git_dir*. Blocks up to *timeout_seconds*. Raises GitFailed if git is
+    missing, fails, takes too long, or would read files outside of the folder's repository.
     """
     variables = _environment() | dict(environment or {})
     if git_dir is not None:
@@ -122,21 +146,21 @@ def run_git(
     keys = [entry.partition("\n")[0] for entry in listed.decode("utf-8", "surrogateescape").split("\0") if entry]
     replaced = {key: value for key in keys for pattern, value in _EXECUTED if pattern.fullmatch(key)}
     variables |= _as_variables({**replaced, **own})
-    _refuse_elsewhere(folder, variables, keys, git_dir is not None, timeout_seconds)
+    places = _refuse_elsewhere(folder, variables, keys, git_dir is not None, timeout_seconds)
     command, *rest = arguments
-    if command in _CALLS_ITSELF:
-        variables["PATH"] = os.environ.get("PATH", os.defpath)
-        del variables["GIT_EXEC_PATH"]
-    options = _NO_PROGRAMS.get(command, ())
-    return _call(folder, [command, *options, *rest], variables, stdin, timeout_seconds)
+    words = [command, *_NO_PROGRAMS.get(command, ()), *rest]
+    if command in _STARTS_NOTHING:
+        return _call(folder, words, variables, stdin, timeout_seconds)
+    with _confine(folder, places, writes_to, changes=writes_to is None and command not in _READS) as launch:
+        return _call(folder, words, variables, stdin, timeout_seconds, launch)
 
 
 def head_commit(folder: Path) -> str:
     """Return the commit of the folder's repository; the empty tree before its first one. Raises GitFailed."""
-    run_git(folder, "rev-parse", "--git-dir")
     try:
         return run_git(folder, "rev-parse", "--verify", "HEAD^{commit}").decode().strip()
     except GitFailed:
+        run_git(folder, "rev-parse", "--git-dir")
         return run_git(folder, "hash-object", "-t", "tree", "--stdin").decode().strip()
 
 
@@ -156,13 +180,14 @@ def changes_since(folder: Path, commit: str) -> bytes:
             "GIT_OBJECT_DIRECTORY": place,
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects),
         }
-        listed = run_git(folder, "ls-files", "--others", "--exclude-standard", "-z", "--", *_OWN_FILES)
+        run = partial(run_git, folder, writes_to=Path(place))
+        listed = run("ls-files", "--others", "--exclude-standard", "-z", "--", *_OWN_FILES)
         new = [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]  # no repositories in it
         if new:
             literal = environment | {"GIT_LITERAL_PATHSPECS": "1"}
             words = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
-            run_git(folder, *words, stdin=b"\0".join(new), environment=literal)
-        return run_git(folder, "diff", "--no-color", "--relative", commit, "--", *_OWN_FILES, environment=environment)
+            run(*words, stdin=b"\0".join(new), environment=literal)
+        return run("diff", "--no-color", "--relative", commit, "--", *_OWN_FILES, environment=environment)
 
 
 def _git_path(folder: Path, name: str) -> Path:
@@ -172,16 +197,19 @@ def _git_path(folder: Path, name: str) -> Path:
 
 def _refuse_elsewhere(
     folder: Path, variables: Mapping[str, str], keys: Collection[str], is_bare: bool, timeout_seconds: float
-) -> None:
-    """Raise GitFailed if git would read files outside of the folder's repository. Git itself says where it reads.
+) -> list[Path]:
+    """Return the repository, what it shares with others, and its work tree; [] outside of a repository.
 
-    A work tree of another repository, and a submodule, are its own parts only if that repository says so too.
+    Git itself says where it reads. A work tree of another repository, and a submodule, are its own parts only if that
+    repository says so too. Raises GitFailed if git would read files outside of the folder's repository.
     """
     words = ["rev-parse", "--absolute-git-dir", "--git-common-dir"]
     try:
         told = _call(folder, words, variables, None, timeout_seconds)
-    except GitFailed:
-        return  # there is none: the command itself says so
+    except GitFailed as error:
+        if "dubious ownership" in str(error):
+            raise  # confined, git would run as the owner, and not ask whether the user trusts it
+        return []  # the command itself says so
     top = b"" if is_bare else _call(folder, ["rev-parse", "--show-toplevel"], variables, None, timeout_seconds)
     lines = [Path(folder, os.fsdecode(line)).resolve() for line in (told + top).split(b"\n") if line]
     if len(lines) != (2 if is_bare else 3):
@@ -192,6 +220,39 @@ def _refuse_elsewhere(
         fault = f"{lines[0]}: {getattr(error, 'strerror', None) or error}"
     if fault:
         raise GitFailed(f"the repository of {folder} reads files elsewhere: {fault}")
+    return lines
+
+
+@contextmanager
+def _confine(
+    folder: Path, places: Sequence[Path], writes_to: Path | None, *, changes: bool
+) -> Generator[Launch | None]:
+    """Yield the start of a git that sees the repository only; None where no code can be confined, or all of it is.
+
+    It ``changes`` the repository, or writes to *writes_to* only. The modules are imported here, since each process of a
+    skill imports this one. Raises GitFailed if a part of the repository has become a link.
+    """
+    from fireswarm.processes.confinement.ladder import choose_rung
+    from fireswarm.processes.confinement.view import View
+
+    if elsewhere:
+        yield None
+        return
+    own, common, *trees = places or (folder.resolve(), folder.resolve())
+    workspace = trees[0] if trees else own
+    shared = common if changes and not common.is_relative_to(workspace) else writes_to
+    view = View(workspace, changes, (own, common), outputs=shared, protects=False)
+    try:
+        choose_rung()
+    except SandboxRefused:
+        yield None  # then no command of a model and no skill of others runs here either
+        return
+    with ExitStack() as stack:
+        try:
+            launch = stack.enter_context(view.confine(os.environ))
+        except SandboxRefused as error:
+            raise GitFailed(f"cannot run git in {folder}: {error}") from error
+        yield launch
 
 
 def _find_elsewhere(folder: Path, places: Sequence[Path], has_tree: bool) -> str:
@@ -236,17 +297,26 @@ def _links_in(folder: Path) -> Iterator[str]:
 
 
 def _call(
-    folder: Path, arguments: list[str], variables: Mapping[str, str], stdin: bytes | None, timeout_seconds: float
+    folder: Path,
+    arguments: list[str],
+    variables: Mapping[str, str],
+    stdin: bytes | None,
+    timeout_seconds: float,
+    launch: Launch | None = None,
 ) -> bytes:
+    words = [_program(), "--no-pager", *arguments]
+    if launch is not None:
+        words = [*launch.prefix, words[0], "-C", str(folder.resolve()), *words[1:]]
     try:
         done = subprocess.run(
-            [_program(), "--no-pager", *arguments],
+            words,
             cwd=folder,
-            env=dict(variables),
+            env=dict(variables) if launch is None else {**launch.environment, **variables},
             input=b"" if stdin is None else stdin,
             capture_output=True,
             timeout=timeout_seconds,
             check=False,
+            pass_fds=() if launch is None else launch.pass_fds,
         )
     except FileNotFoundError as error:
         raise GitFailed("git is not installed" if folder.is_dir() else f"{folder} is not a folder") from error

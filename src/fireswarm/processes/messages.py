@@ -6,6 +6,8 @@ import os
 import struct
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import IO
 
 END = struct.Struct("<dd")
@@ -18,10 +20,25 @@ CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 LENGTH = struct.Struct(">Q")
 """Format of the length in bytes that precedes each message."""
 
+Elsewhere = Callable[..., tuple[int, str]]
+"""Runs a program in another process: its words, its view, its environment, its time limit. As `run.run_confined`."""
+
+elsewhere: list[Elsewhere] = []
+"""What replaces `run.run_confined` in a process that is confined itself, and cannot confine others."""
+
 
 def steady_seconds() -> float:
     """Seconds of a clock that all processes of the machine share and nobody sets; it counts suspended time."""
     return time.clock_gettime(CLOCK)
+
+
+def import_folders() -> list[str]:
+    """Return the folders from which a child imports: those of this process without its current folder.
+
+    What a model runs may write modules there.
+    """
+    here = Path.cwd()
+    return [folder for folder in sys.path if Path(folder).is_absolute() and Path(folder).resolve() != here]
 
 
 def write_message(pipe: IO[bytes], message: bytes) -> None:

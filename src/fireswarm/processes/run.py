@@ -32,6 +32,7 @@ from fireswarm.processes.confinement.control_group import new_control_group
 from fireswarm.processes.confinement.process_limits import Disk, Excess, ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.descendants import Descendants, running, tree
+from fireswarm.processes.messages import elsewhere
 from fireswarm.processes.output import KILLED, TIMED_OUT, OutputTail
 
 LIMITS = ProcessLimits()
@@ -326,16 +327,6 @@ def _no_limit() -> anyio.CapacityLimiter:
     return anyio.CapacityLimiter(math.inf)
 
 
-Elsewhere = Callable[[Sequence[str], View, Mapping[str, str], float], tuple[int, str]]
-
-_elsewhere: list[Elsewhere] = []
-
-
-def run_elsewhere(run: Elsewhere) -> None:
-    """Let *run* replace later calls of `run_confined` in this process, which is confined and cannot confine others."""
-    _elsewhere[:] = [run]
-
-
 def run_confined(
     command: Sequence[str],
     view: View,
@@ -353,8 +344,8 @@ def run_confined(
     returns True. *confinement* ``none`` permits the whole machine, ``container`` everything in the container. Blocks.
     Raises SandboxRefused if the view cannot be enforced, and CannotStart.
     """
-    if _elsewhere:
-        return _elsewhere[0](command, view, environment, seconds)
+    if elsewhere:
+        return elsewhere[0](command, view, environment, seconds)
     passes = (*view.passes, *environment)
     seen = None if confinement == "none" else replace(view, confinement=confinement, passes=passes)
     output = OutputTail(MAX_OUTPUT_BYTES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -56,6 +56,10 @@ class SkillRunner:
     artifacts: list[Artifact] = field(default_factory=list[Artifact])
     signals: list[Signal] = field(default_factory=list[Signal])
 
+    def __post_init__(self) -> None:
+        """Note where the folder is now: it stays there, also if it is exchanged for a link meanwhile."""
+        self.root = self.root.resolve()
+
     async def run(self, skill: Skill, params: Mapping[str, Any], answers: Mapping[str, Any]) -> SkillResult:
         """Run *skill* with the *answers* to its questions; its artifacts are published before its result returns."""
         return await self.run_with(skill, params, answers=dict(answers))
@@ -87,7 +91,9 @@ class SkillRunner:
                 **more,
             }
         )
-        rules = replace(self.rules, root=self.root.resolve())
+        if self.root.resolve() != self.root:
+            raise SkillRefused(f"{skill.name}: {self.root} has become a link to another place")
+        rules = replace(self.rules, root=self.root)
         run = partial(run_skill, limiter=self.limiter, hold=self.hold, rules=rules)
         try:
             with anyio.fail_after(self.timeout_seconds):
@@ -103,7 +109,7 @@ class SkillRunner:
 
         Raises SkillRefused if one names a place outside of the root that exists, also by a link.
         """
-        root, workdirs = self.root.resolve(), self.rules.workdirs
+        root, workdirs = self.root, self.rules.workdirs
         whole: dict[str, str] = {}
         for key, value in params.items():
             if not isinstance(value, str) or value == self.request.context.get(key):
@@ -131,7 +137,7 @@ class SkillRunner:
             raise SkillRefused(f"{skill.name}: the path {named} is no path of a file")
         if "://" in text or "\0" in text:
             return params
-        path, root = (self.root / Path(text).expanduser()).resolve(), self.root.resolve()
+        path, root = (self.root / Path(text).expanduser()).resolve(), self.root
         if self.rules.workdirs is not None and path.is_relative_to(self.rules.workdirs.resolve()):
             return params
         if not path.is_relative_to(root) or OWN_FOLDER in path.relative_to(root).parts:
@@ -162,3 +168,13 @@ def places_named(key: str, value: str, root: Path) -> Iterator[Path]:
         if found:
             yield from found
             return
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield the texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        members: Iterable[object] = value.values() if isinstance(value, Mapping) else value
+        for member in members:
+            yield from texts_in(member)

@@ -20,7 +20,7 @@ from fireswarm.capabilities.mcp import connection
 from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.grant import Grant, Verdict
 from fireswarm.contracts.skills.capability import CapabilityUse
-from fireswarm.errors import ConfigError, HostRefused, ToolFailed
+from fireswarm.errors import ConfigError, FireswarmError, HostRefused, ToolFailed
 from fireswarm.mind import Tool, gate
 
 pytestmark = pytest.mark.anyio
@@ -250,3 +250,12 @@ async def test_unreachable_http_server_is_reported() -> None:
     with pytest.raises(ToolFailed, match="MCP server web failed to start"):
         async with opened(web={"url": "http://127.0.0.1:9/mcp", "allow_hosts": ["127.0.0.1"]}):
             raise AssertionError("it is not opened")
+
+
+async def test_server_takes_no_module_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "planted.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    with contextlib.suppress(FireswarmError):
+        async with opened(a={"command": sys.executable, "args": ["-m", "planted"]}):
+            pass
+    assert not (tmp_path / "ran").exists()

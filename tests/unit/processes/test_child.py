@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import operator
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fireswarm.processes.child import serve
-from fireswarm.processes.messages import LENGTH, read_message, write_message
+from fireswarm.processes.messages import LENGTH, import_folders, read_message, write_message
 
 
 class Unpicklable(Exception):
@@ -68,3 +69,11 @@ def test_message_over_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(ValueError, match="5 bytes is longer than 4"):
         read_message(pipe, 4)
     assert pipe.tell() == LENGTH.size
+
+
+def test_child_imports_nothing_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    packages = str(tmp_path / "packages")
+    monkeypatch.setattr("sys.path", ["", ".", str(tmp_path), str(tmp_path / "link"), "relative", packages])
+    assert import_folders() == [packages]

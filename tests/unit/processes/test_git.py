@@ -8,11 +8,13 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import fireswarm
 from fireswarm.errors import GitFailed
+from fireswarm.processes import git
 from fireswarm.processes.git import changes_since, head_commit, run_git
 from tests.support.repositories import marks, plain_git, set_keys
 
@@ -21,6 +23,7 @@ HOOKS = (
     *("commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "reference-transaction"),
     *("pre-auto-gc", "post-rewrite", "post-index-change", "fsmonitor-watchman", "update", "post-update"),
 )
+SECRET = "sesame-4711"
 AUTHOR = {
     "GIT_AUTHOR_NAME": "a",
     "GIT_AUTHOR_EMAIL": "a@localhost",
@@ -335,3 +338,41 @@ def test_change_in_the_second_in_which_the_index_was_written_is_shown(repository
     changed.write_text("2\n")
     os.utime(changed, (second, second))
     assert "-1\n+2\n" in changes_since(repository, head_commit(repository)).decode()
+
+
+@pytest.mark.usefixtures("rung")
+def test_program_of_a_key_that_appears_after_the_check_sees_the_repository_only(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "private").write_text(SECRET)
+    words = f"touch {tmp_path}/ran-outside; cat {tmp_path}/private; cat"
+    checked = git._refuse_elsewhere  # pyright: ignore[reportPrivateUsage]
+
+    def change_after_the_check(*arguments: Any) -> list[Path]:
+        places = checked(*arguments)
+        set_keys(repository / ".git" / "config", {"filter.late.clean": words})
+        return places
+
+    monkeypatch.setattr(git, "_refuse_elsewhere", change_after_the_check)
+    (repository / ".gitattributes").write_text("* filter=late\n")
+    (repository / "a.txt").write_text("other words\n")
+    try:
+        told = run_git(repository, "diff")
+    except GitFailed as error:
+        told = str(error).encode()
+    assert SECRET.encode() not in told and not (tmp_path / "ran-outside").exists()
+
+
+@pytest.mark.usefixtures("rung")
+def test_confined_git_says_the_same(repository: Path) -> None:
+    (repository / "a.txt").write_text("other words\n")
+    (repository / "sub").mkdir()
+    (repository / "sub" / "new.txt").write_text("new\n")
+    diff = changes_since(repository, head_commit(repository))
+    assert b"+other words" in diff and b"sub/new.txt" in diff
+    assert b"new.txt" in changes_since(repository / "sub", head_commit(repository))
+    assert b" M a.txt" in run_git(repository, "status", "--porcelain")
+    assert run_git(repository / "sub", "log", "--format=%H").split()[0] == head_commit(repository).encode()
+    run_git(repository, "add", "a.txt", environment=AUTHOR)
+    run_git(repository, "commit", "-m", "changed", environment=AUTHOR)
+    assert b"changed" in run_git(repository, "log", "--format=%s", "-1")

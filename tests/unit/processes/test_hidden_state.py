@@ -174,3 +174,9 @@ def test_workspace_of_a_skill_that_has_become_a_link_is_refused(tmp_path: Path) 
     view = SkillView(tmp_path / "private", tmp_path / "workdir", (tmp_path / "part",), writes=True)
     with pytest.raises(SandboxRefused, match="a link has taken its place"), view.confine({}):
         pass
+
+
+def test_state_is_hidden_where_the_home_is_behind_a_link(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home.parent / "homes").symlink_to(home.parent)
+    monkeypatch.setenv(STATE_HOME, str(home.parent / "homes" / "home" / "state"))
+    check_unchanged(home, command(attack(home), View(home, writable=True)))

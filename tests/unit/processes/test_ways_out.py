@@ -222,3 +222,41 @@ def test_repository_behind_a_link_keeps_its_settings(line: str, workspace: Path)
     assert (workspace / ".git" / "config").read_text() == "[core]\n"
     assert not list((workspace / "repo.git" / "hooks").iterdir())
     assert (workspace / "repo.git" / "index").read_text() == "new\n"
+
+
+@pytest.mark.parametrize(("link", "target"), [(".envrc", "build/env"), (".husky", "deep/er/husky"), (".vscode", "ide")])
+def test_link_of_a_protected_name_that_leads_nowhere_gets_no_target(link: str, target: str, workspace: Path) -> None:
+    (workspace / link).symlink_to(target)
+    run(f"mkdir -p $(dirname {target}); echo evil > {target} || mkdir -p {target}", workspace)
+    assert not (workspace / link).exists()
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [(".git/hooks/pre-commit", "../../scripts/check"), (".vscode/tasks.json", "../conf/t"), ("skills/x", "../shared")],
+)
+def test_what_links_in_protected_folders_lead_to_is_not_changed(link: str, target: str, workspace: Path) -> None:
+    place = Path(os.path.normpath(workspace / link / ".." / target))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    file = place / "SKILL.md" if link.startswith("skills") else place
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("good")
+    (workspace / link).parent.mkdir(parents=True)
+    (workspace / link).symlink_to(target)
+    run(f"echo evil >> {link}; echo evil >> {file}; rm -rf {place}; mv {place.parent} moved", workspace)
+    assert file.read_text() == "good"
+
+
+def test_workspace_does_not_become_a_repository(workspace: Path) -> None:
+    run("mkdir objects refs hooks; echo 'ref: refs/heads/main' > HEAD; echo '[core]' > config; echo done", workspace)
+    assert not (workspace / "HEAD").exists()
+
+
+def test_bare_repository_keeps_its_settings(workspace: Path) -> None:
+    for name in ("objects", "refs", "hooks"):
+        (workspace / name).mkdir()
+    for name in ("HEAD", "config"):
+        (workspace / name).write_text("good")
+    run("echo evil > config; echo evil > hooks/post-update; echo fine > refs/x", workspace)
+    assert (workspace / "config").read_text() == "good" and not list((workspace / "hooks").iterdir())
+    assert (workspace / "refs" / "x").exists()

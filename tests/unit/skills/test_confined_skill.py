@@ -285,8 +285,8 @@ async def test_endless_message_is_refused(work: Path) -> None:
 @pytest.mark.parametrize("path", ["../../../a.txt", "/etc/x", "a/../../b", ""])
 async def test_program_gets_no_files_outside_of_its_folder(path: str, work: Path) -> None:
     body = (
-        "from fireswarm.processes import run\n"
-        "        ask = run._elsewhere[0]\n"
+        "from fireswarm.processes import messages\n"
+        "        ask = messages.elsewhere[0]\n"
         "        from fireswarm.skills.running import confined_child\n"
         "        import base64, json\n"
         "        real = json.dumps\n"

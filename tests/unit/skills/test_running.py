@@ -14,11 +14,12 @@ import pytest
 
 from fireswarm.clocks import ServerClock
 from fireswarm.contracts.skills.skill import SkillRequest
-from fireswarm.errors import LeaseLost, NotFound, SkillFailed
+from fireswarm.errors import LeaseLost, NotFound, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import EndTime, Hold
 from fireswarm.processes.messages import steady_seconds
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.skills.routing import router
+from fireswarm.skills.running import execute
 from fireswarm.skills.running.end_time import Checked, has_passed
 from fireswarm.skills.running.execute import CodeRules, run_skill
 from tests.support.patience import PATIENCE_SECONDS
@@ -254,3 +255,41 @@ def test_a_child_that_stood_still_gives_its_parent_time() -> None:
         end.extend(60.0)
         assert not has_passed(end.path, Checked(steady_seconds(), -math.inf))[0]
     assert not has_passed(end.path, Checked(steady_seconds(), -math.inf))[0]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("given", ["context", "answers"])
+async def test_packaged_skill_that_is_given_a_folder_sees_no_other(
+    given: str, rung: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "plain.txt").write_text("plain")
+    (tmp_path / "private.txt").write_text("sesame-4711")
+    (tmp_path / "work" / "link.txt").symlink_to(tmp_path / "private.txt")
+    body = (
+        "import pathlib; told = []\n"
+        "    for name in ('plain.txt', 'link.txt', '../private.txt'):\n"
+        "        try: told.append(pathlib.Path((request.answers or request.context)['path'], name).read_text())\n"
+        "        except OSError: told.append('unseen')\n"
+        "    return SkillResult(summary=' '.join(told))"
+    )
+    skill = make(tmp_path / "packaged", "reads", body)
+    monkeypatch.setattr(execute, "_packaged_skills", lambda: tmp_path / "packaged")
+    asked = request(tmp_path / "out").model_copy(update={given: {"path": str(tmp_path / "work")}})
+    (tmp_path / "out").mkdir()
+    result = await run_skill(skill, asked, rules=CodeRules(root=tmp_path / "work"))
+    assert result.summary == "plain unseen unseen"
+
+
+@pytest.mark.anyio
+async def test_file_of_a_packaged_skill_that_became_a_link_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "private.txt").write_text("sesame-4711")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "late.csv").symlink_to(tmp_path / "private.txt")
+    skill = make(tmp_path / "packaged", "reads")
+    monkeypatch.setattr(execute, "_packaged_skills", lambda: tmp_path / "packaged")
+    asked = request(tmp_path, csv=str(tmp_path / "work" / "late.csv"))
+    with pytest.raises(SkillRefused, match="has become a link to another place"):
+        await run_skill(skill, asked, rules=CodeRules(root=tmp_path / "work"))

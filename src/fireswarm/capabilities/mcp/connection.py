@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
 import anyio
@@ -32,6 +33,7 @@ from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import FireswarmError, HostRefused, ToolFailed
 from fireswarm.redaction import environment_redactor
+from fireswarm.settings.load import home_folder
 from fireswarm.settings.trust import PinnedTools
 
 MAX_PAGES = 50
@@ -120,8 +122,8 @@ class Connection:
             own = StdioServerParameters(
                 command=server.command,
                 args=list(server.args),
-                env=expand_variables(server.env, self.environment, where),
-                cwd=server.cwd,
+                env={"PYTHONSAFEPATH": "1", **expand_variables(server.env, self.environment, where)},
+                cwd=server.cwd or _start_folder(),
             )
             return _watch_transport(stdio_client(own, errlog=log), self._ended)  # pyright: ignore[reportArgumentType] - any file
         headers = expand_variables(server.headers, self.environment, where)
@@ -316,3 +318,9 @@ def _innermost(error: BaseException) -> BaseException:
             return cause
         cause = cause.__cause__
     return error
+
+
+def _start_folder() -> Path:
+    """Return the folder in which servers start: not the workspace, where commands may leave modules and programs."""
+    home = home_folder()
+    return home if home.is_dir() else Path(home.anchor)

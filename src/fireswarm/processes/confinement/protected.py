@@ -9,13 +9,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fireswarm.errors import PlaceRefused, SandboxRefused
-from fireswarm.processes.confinement.paths.names import GIT, GIT_PROTECTED, OWN_FOLDER, find_names
+from fireswarm.processes.confinement.paths.names import (
+    BARE_PROTECTED,
+    GIT,
+    GIT_PROTECTED,
+    OWN_FOLDER,
+    find_names,
+    is_bare_repository,
+)
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
 MAX_SEARCHED = 100_000
 """Entries of a folder in which swarms, sockets and devices are searched for before each command."""
 
+MAX_LINKS_SEARCHED = 5_000
+"""Entries of a protected folder in which links are searched for before each command."""
+
 MAX_DEPTH = 4
+_NO_LINKS = frozenset({OWN_FOLDER, "modules", "worktrees", "remotes", "branches"})
 _NOT_SEARCHED = frozenset({GIT, "node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
 
 
@@ -25,10 +36,14 @@ def hidden_places(folder: Path) -> list[Path]:
     That is the state of the agent and of swarms, such as their stores, and sockets and devices. A folder of unknown
     origin is searched `MAX_DEPTH` levels down.
     """
-    known = {place for place in (state_home(), *swarm_folders(), *_bound_sockets()) if place.is_relative_to(folder)}
-    found = {place for place in known if place != folder and os.path.lexists(place) and not place.is_symlink()}
+    known = {place.resolve() for place in (state_home(), *swarm_folders())} | set(_bound_sockets())
+    found = {place for place in known if place.is_relative_to(folder) and place != folder and _is_no_link(place)}
     found |= set(_search(folder))
     return sorted(place for place in found if not any(above in found for above in place.parents))
+
+
+def _is_no_link(place: Path) -> bool:
+    return os.path.lexists(place) and not place.is_symlink()
 
 
 def pin_parents(workspace: Path, hidden: Iterable[Path]) -> list[str]:
@@ -84,7 +99,7 @@ def _bound_sockets() -> list[Path]:
     except OSError:
         return []
     parts = (line.split(maxsplit=7) for line in lines)
-    return [Path(part[7]) for part in parts if len(part) == 8 and part[7].startswith("/")]
+    return [Path(os.path.realpath(part[7])) for part in parts if len(part) == 8 and part[7].startswith("/")]
 
 
 def protected_places(workspace: Path) -> list[Path]:
@@ -100,21 +115,32 @@ def _named_places(workspace: Path) -> Iterator[Path]:
 
 
 def linked_places(workspace: Path) -> list[Path]:
-    """Return the places in *workspace* to which links with protected names lead.
+    """Return the places in *workspace* to which links with protected names, or in protected folders, lead.
 
-    If ``.git`` is a link, these are the protected names in the repository, also those that do not exist yet.
+    They need not exist. If ``.git`` is a link, these are the protected names in the repository; they are too if the
+    workspace is a repository itself.
     """
-    found: list[Path] = []
+    found = [workspace / name for name in sorted(BARE_PROTECTED)] if is_bare_repository(workspace) else []
     for path in find_names(workspace):
-        if path.is_symlink() and (place := _inner_place(path, workspace)):
-            found += [place / name for name in sorted(GIT_PROTECTED)] if path.name.casefold() == GIT else [place]
+        is_git = path.name.casefold() == GIT
+        for link in [path] if path.is_symlink() else [] if is_git else _links_in(path):
+            place = Path(os.path.realpath(link))
+            if place != workspace and place.is_relative_to(workspace):
+                found += [place / name for name in sorted(GIT_PROTECTED)] if is_git else [place]
     return found
 
 
-def _inner_place(link: Path, workspace: Path) -> Path | None:
-    """Return where *link* leads within *workspace*, or None if it leads elsewhere, or nowhere."""
-    place = Path(os.path.realpath(link))
-    return place if place != workspace and place.is_relative_to(workspace) and place.exists() else None
+def _links_in(folder: Path) -> Iterator[Path]:
+    """Yield the links in a protected folder, as far as `MAX_LINKS_SEARCHED` entries go."""
+    left, below = MAX_LINKS_SEARCHED, [str(folder)] if folder.name not in _NO_LINKS else []
+    while below and left > 0:
+        with contextlib.suppress(OSError), os.scandir(below.pop(0)) as entries:
+            for entry in entries:
+                left -= 1
+                if entry.is_symlink():
+                    yield Path(entry.path)
+                elif entry.is_dir():
+                    below.append(entry.path)
 
 
 def kept_mounts(workspace: Path) -> list[str]:
@@ -122,7 +148,7 @@ def kept_mounts(workspace: Path) -> list[str]:
     git = workspace / GIT
     # What is mounted cannot get another name.
     mounts = ["--bind", str(git), str(git)] if git.is_dir() and not git.is_symlink() else []
-    mounts += pin_parents(workspace, linked_places(workspace))
+    mounts += pin_parents(workspace, [place for place in linked_places(workspace) if place.parent.is_dir()])
     return [*mounts, *(word for kept in protected_places(workspace) for word in ("--ro-bind", str(kept), str(kept)))]
 
 

@@ -6,19 +6,20 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from fireswarm.errors import SandboxRefused
-from fireswarm.processes.confinement.view import View
-from fireswarm.processes.messages import read_message, take_pipes, write_message
-from fireswarm.processes.run import run_elsewhere
+from fireswarm.processes.messages import elsewhere, read_message, take_pipes, write_message
 from fireswarm.skills.running.in_child import run_entry
+
+if TYPE_CHECKING:
+    from fireswarm.processes.confinement.view import View
 
 
 def main() -> None:
     """Answer the calls on the parent's pipes until it closes them."""
     requests, answers = take_pipes()
-    run_elsewhere(partial(_ask_parent, requests, answers))
+    elsewhere[:] = [partial(_ask_parent, requests, answers)]
     write_message(answers, json.dumps({"started": True}).encode())
     while True:
         try:

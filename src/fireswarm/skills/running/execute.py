@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import anyio
@@ -18,7 +20,7 @@ from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import PlaceRefused, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
-from fireswarm.processes.confinement.ladder import CONFINING
+from fireswarm.processes.confinement.ladder import CONFINING, choose_rung
 from fireswarm.processes.confinement.paths.names import is_protected
 from fireswarm.processes.confinement.view import is_workspace
 from fireswarm.settings.packaged import packaged_path
@@ -34,6 +36,10 @@ CONFINED_HINT = (
     "programs; the operator can add folders with `runtime.readable`."
 )
 MAX_PATH_CHARS = 4_096
+NOT_CONFINED = frozenset({"source-ingest", "pr-prepare"})
+"""Packaged skills that are confined with rules for reading only: one needs the files of a program that it confines, the
+other writes to the repository of the objective."""
+
 _MISSING = re.compile(r"No such file or directory: '(/[^']+)'")
 
 
@@ -127,18 +133,33 @@ def is_foreign(skill: Skill) -> bool:
     return not skill.folder.resolve().is_relative_to(_packaged_skills())
 
 
-def _is_confined(skill: Skill, rules: CodeRules) -> bool:
-    return is_foreign(skill) and (skill.name not in rules.trusted or bool(skill.outside))
+def _is_confined(skill: Skill, rules: CodeRules, names_places: bool) -> bool:
+    """Return True if the code is confined.
+
+    A packaged skill is, if its request names files, which other code may replace by links meanwhile. Where nothing can
+    be confined, no such code runs.
+    """
+    if is_foreign(skill):
+        return skill.name not in rules.trusted or bool(skill.outside)
+    return names_places and skill.name not in NOT_CONFINED and _can_confine(rules.confinement)
+
+
+def _can_confine(confinement: str) -> bool:
+    try:
+        return confinement in CONFINING and bool(choose_rung(confinement))
+    except SandboxRefused:
+        return False
 
 
 def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | None:
     """Return what the skill's code can read, write to and use; None if it is not confined."""
     workdir = request.workdir.resolve()
-    inputs, folders = _given_files(request), _workspaces(request, rules.root)
+    context = request.context if is_foreign(skill) else {**request.context, **request.answers}
+    inputs, folders = _given_files(request), _workspaces(context, rules.root)
     hidden = tuple(place for folder in folders for place in _hidden_in(folder, rules))
-    is_confined = _is_confined(skill, rules) or bool(hidden)
+    named = () if is_foreign(skill) else _named_places(context, rules.root)
+    is_confined = bool(hidden) or _is_confined(skill, rules, bool(inputs or folders or named))
     hidden += _compiled_in(skill.folder) if is_foreign(skill) else ()
-    named = () if is_foreign(skill) else _named_places(request)
     readable = (skill.folder.resolve(), _packaged_skills(), *rules.readable, *inputs, *named)
     if request.constraints.get("read_only") and rules.confinement != "none":
         confined = rules.confinement if rules.confinement in CONFINING else "auto"
@@ -174,25 +195,33 @@ def _given_files(request: SkillRequest) -> tuple[Path, ...]:
     return tuple(sorted(path.resolve() for path in paths if path.is_absolute() and path.exists()))
 
 
-def _named_places(request: SkillRequest) -> tuple[Path, ...]:
-    """Return the files and folders that the context of a request to a packaged skill names, such as ``source``."""
-    texts = [value.removeprefix("file://") for value in request.context.values() if isinstance(value, str)]
-    paths = [Path(text) for text in texts if text.startswith("/") and "\0" not in text and len(text) < MAX_PATH_CHARS]
-    return tuple(path.resolve() for path in paths if path.exists() and is_workspace(path.resolve()))
+def _named_places(context: Mapping[str, Any], root: Path | None) -> tuple[Path, ...]:
+    """Return the files and folders that the context for a packaged skill names, such as ``source``.
 
-
-def _workspaces(request: SkillRequest, root: Path | None) -> tuple[Path, ...]:
-    """Return the folder in the request's ``path``, or the folder of that file; () without a path.
-
-    Raises SkillRefused for a path in *root* that has become a link since it was checked.
+    Raises SkillRefused for one in *root* that has become a link since it was checked.
     """
-    named = request.context.get("path")
-    if not isinstance(named, str) or not named or "\0" in named or "://" in named.removeprefix("file://"):
-        return ()
-    given = Path(named.removeprefix("file://")).expanduser()
+    texts = [value.removeprefix("file://") for value in context.values() if isinstance(value, str)]
+    paths = [Path(text) for text in texts if text.startswith("/") and "\0" not in text and len(text) < MAX_PATH_CHARS]
+    return tuple(_real_place(path, root) for path in paths if path.exists() and is_workspace(path.resolve()))
+
+
+def _real_place(given: Path, root: Path | None) -> Path:
+    """Return a place without links. Raises SkillRefused if it leads out of *root*, in which it was."""
     path = given.resolve()
     if root is not None and given != path and given.is_relative_to(root) and not path.is_relative_to(root):
         raise SkillRefused(f"{given} has become a link to another place")
+    return path
+
+
+def _workspaces(context: Mapping[str, Any], root: Path | None) -> tuple[Path, ...]:
+    """Return the folder in the context's ``path``, or the folder of that file; () without a path.
+
+    Raises SkillRefused for a path in *root* that has become a link since it was checked.
+    """
+    named = context.get("path")
+    if not isinstance(named, str) or not named or "\0" in named or "://" in named.removeprefix("file://"):
+        return ()
+    path = _real_place(Path(named.removeprefix("file://")).expanduser(), root)
     return (path,) if path.is_dir() else (path.parent,) if path.is_file() else ()
 
 

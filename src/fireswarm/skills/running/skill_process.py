@@ -20,16 +20,19 @@ from pydantic import AfterValidator, Base64Bytes, Field, ValidationError
 
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
-from fireswarm.errors import SandboxRefused, SkillFailed
+from fireswarm.errors import PlaceRefused, SandboxRefused, SkillFailed
 from fireswarm.processes.child_pool import ends_folder
 from fireswarm.processes.confinement.paths.late_names import LateNames
 from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.messages import read_message, write_message
+from fireswarm.processes.messages import import_folders, read_message, write_message
 from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 
 MAX_ANSWER_BYTES = 64_000_000
 """Maximum size of a message from the skill's process."""
+
+GONE = "bwrap: Can't find source path"
+"""What bubblewrap says of a place that was replaced or removed since it was opened."""
 
 CHILD = "fireswarm.skills.running.confined_child"
 
@@ -168,7 +171,8 @@ class ConfinedProcess:
             told = self._process.stderr.read(MAX_DETAIL_CHARS * 4).decode("utf-8", "replace").strip()
             if not told:  # a sandbox that does not work says why: this process was killed
                 raise
-            raise SandboxRefused(truncate(told, MAX_DETAIL_CHARS)) from error
+            refused = PlaceRefused if told.startswith(GONE) else SandboxRefused
+            raise refused(truncate(told, MAX_DETAIL_CHARS)) from error
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise SkillFailed(f"sent an invalid message from its process: {error}") from error
 
@@ -213,7 +217,7 @@ class ConfinedProcess:
 
 
 def _program() -> str:
-    return f"import sys; sys.path[:] = {sys.path!r}; from {CHILD} import main; main()"
+    return f"import sys; sys.path[:] = {import_folders()!r}; from {CHILD} import main; main()"
 
 
 def _answer(answer: Any) -> tuple[bool, str] | None:

@@ -25,6 +25,8 @@ from fireswarm.settings.run_folders import make_private_folder, state_home
 NOTES_FOLDER = "working"
 """Folder of the notes in the state folder of the user, where no command and no skill sees them."""
 
+MISSING = "\0missing"
+
 _log = logging.getLogger(__name__)
 
 
@@ -288,8 +290,8 @@ def _restore_mode(folder: Path, mode: int) -> None:
 
 
 def _target(path: Path) -> str:
-    """Return where a link leads; "" if it is none."""
-    return str(path.readlink()) if path.is_symlink() else ""
+    """Return where a link leads, and whether anything is there; "" if it is none."""
+    return f"{path.readlink()}{'' if path.exists() else MISSING}" if path.is_symlink() else ""
 
 
 def _is_in_use(folder: Path) -> bool:

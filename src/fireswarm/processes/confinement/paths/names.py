@@ -41,6 +41,9 @@ GIT_PROTECTED = frozenset(
 ``git commit`` change none of them.
 """
 
+BARE_PROTECTED = frozenset({"HEAD", *GIT_PROTECTED})
+"""Names at the top of a workspace that git takes for a repository without a work tree."""
+
 
 def is_protected(parts: tuple[str, ...]) -> bool:
     """Return True if the path with these *parts* below a workspace belongs to what only a person changes."""
@@ -54,6 +57,14 @@ def is_protected(parts: tuple[str, ...]) -> bool:
 
 def find_names(workspace: Path) -> Iterator[Path]:
     """Yield the protected names that exist in *workspace*."""
-    for folder, names in ((workspace, {*PROTECTED, OWN_FOLDER, GIT}), (workspace / GIT, GIT_PROTECTED)):
+    own = {*PROTECTED, OWN_FOLDER, GIT}
+    if is_bare_repository(workspace):
+        own |= {name.casefold() for name in BARE_PROTECTED}
+    for folder, names in ((workspace, own), (workspace / GIT, GIT_PROTECTED)):
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             yield from sorted(Path(entry.path) for entry in entries if entry.name.casefold() in names)
+
+
+def is_bare_repository(folder: Path) -> bool:
+    """Return True for what git takes for a bare repository."""
+    return all(os.path.lexists(folder / name) for name in ("HEAD", "objects", "refs"))

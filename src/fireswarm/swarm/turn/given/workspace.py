@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.errors import InvalidInput
 from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
-from fireswarm.runs.skill_runner import FILE_KEYS, places_named
+from fireswarm.runs.skill_runner import FILE_KEYS, places_named, texts_in
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.swarm.turn.state import Turn
 
@@ -66,26 +66,19 @@ def _with_whole_files(task: PlannedTask, turn: Turn, base: Path) -> PlannedTask:
     outside of the planning task's folder, unless that task was given it under the same name.
     """
     request, whole = turn.request, dict[str, str]()
-    given = {*_texts(request.context), *_texts(request.answers), *(item.uri for item in request.attachments)}
+    given = {*texts_in(request.context), *texts_in(request.answers), *(item.uri for item in request.attachments)}
     known = {place for text in given for place in places_named("source", text, base)}
     for name, value in task.context.items():
-        for text in set(_texts(value)):
-            for place in places_named(name, text, base):
+        for text in set(texts_in(value)):
+            places = list(places_named(name, text, base))
+            if not places and name in FILE_KEYS and text == value and "://" not in text.removeprefix("file://"):
+                places = [(base / Path(text.strip().removeprefix("file://")).expanduser()).resolve()]  # made later
+            for place in places:
                 if place not in known and text.strip(" /"):
                     _check_inside(task, name, place, turn)
                 if name in FILE_KEYS and text == value:
                     whole[name] = str(place)
     return task.model_copy(update={"context": {**task.context, **whole}}) if whole else task
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Return the texts in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        members: Iterable[object] = value.values() if isinstance(value, Mapping) else value
-        for member in members:
-            yield from _texts(member)
 
 
 def _planned_path(task: PlannedTask, base: Path) -> Path | None:
