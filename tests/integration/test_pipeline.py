@@ -16,33 +16,7 @@ from tests.support.swarm import SwarmRig
 
 pytestmark = pytest.mark.anyio
 
-SHIPPED = {
-    "linkshelf-api.md": ("code-implement", "TYPE2", "linkshelf_api"),
-    "linkshelf-openapi.yaml": ("code-implement", "TYPE2", "linkshelf_openapi"),
-}
-
-
-def implementing(request: Any) -> dict[str, Any]:
-    """Advise code for every operation of the schema in *request*, derived from the schema itself."""
-    text = request.messages[0].text
-    schema = json.JSONDecoder().raw_decode(text, text.index("{", text.index("# node_schema.json")))[0]
-    lines = ["from __future__ import annotations", "", "from typing import Any", "from urllib.parse import quote", ""]
-    lines += ["from .transport import Send", ""]
-    for operation in schema["operations"]:
-        mine = [item for item in schema["parameters"] if operation["key"] in item["operations"]]
-        path = operation["path"]
-        for item in mine:
-            path = path.replace(f"{{{item['name']}}}", f"{{quote(str(parameters[{item['name']!r}]), safe='')}}")
-        places = {place: [item["name"] for item in mine if item["place"] == place] for place in ("query", "body")}
-        given = "".join(
-            f", {place}={{name: parameters.get(name) for name in {names!r}}}"
-            for place, names in places.items()
-            if names
-        )
-        lines += ["", f"def {operation['key'].replace('.', '_')}(parameters: dict[str, Any], send: Send) -> Any:"]
-        lines += [f"    return send({operation['method']!r}, {'f' * ('{' in path)}{path!r}{given})", ""]
-    target = f"nodes/{schema['name']}/operations.py"
-    return {"files": [{"path": target, "content": "\n".join(lines)}], "notes": ""}
+SHIPPED = {"linkshelf-api.md": "linkshelf_api", "linkshelf-openapi.yaml": "linkshelf_openapi"}
 
 
 async def test_shipped_source_becomes_a_patch_with_all_artifacts(swarm: SwarmRig) -> None:
@@ -62,16 +36,15 @@ async def test_shipped_source_becomes_a_patch_with_all_artifacts(swarm: SwarmRig
 
 
 @pytest.mark.parametrize("name", list(SHIPPED))
-async def test_each_kind_of_source_is_parsed_and_its_generated_code_passes(swarm: SwarmRig, name: str) -> None:
-    code_step, source_type, node = SHIPPED[name]
+async def test_document_that_says_all_becomes_a_node_without_an_advisor(swarm: SwarmRig, name: str) -> None:
     root = await submit(swarm, DEMO / name)
-    await work(swarm, advised(swarm, implementing))
+    await work(swarm, advised(swarm, None))
     tasks = await family(swarm, root)
     assert tasks["root"].status is TaskStatus.DONE, {name: task.summary for name, task in tasks.items()}
-    assert code_step in tasks and "code-fix.1" not in tasks
+    assert not {"code-implement", "code-fix.1"} & set(tasks)
     left = await files(swarm, tasks["root"])
     schema = json.loads(left["node_schema.json"])
-    assert (schema["source_type"], schema["name"]) == (source_type, node)
+    assert (schema["source_type"], schema["name"]) == ("TYPE2", SHIPPED[name])
     assert {"POST /links", "GET /links", "GET /links/{id}"} <= {
         f"{operation['method']} {operation['path']}" for operation in schema["operations"]
     }

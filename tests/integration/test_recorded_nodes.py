@@ -109,9 +109,9 @@ async def test_operation_of_another_version_is_listed(swarm: SwarmRig, tmp_path:
     tasks = await family(swarm, root)
     schema = json.loads((await files(swarm, tasks["root"]))["inferred_schema.json"])
     assert (schema["present"], schema["found"]) == (5, 4)
-    assert schema["unread"] == [
-        {"name": "book.lend", "reason": "a form shows it in other versions of the node than 1 only"}
-    ]
+    (unread,) = schema["unread"]
+    assert (unread["name"], unread["part"]) == ("book.lend", "operation")
+    assert unread["reason"] == "a form shows it in other versions of the node than 1 only"
 
 
 def recorded(place: Path, execute: str, properties: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from fireswarm import count_noun, pipelines
 
-from .results import replay_name
+from .results import case_name
 
 PAGE = Path(__file__).parents[1] / "references" / "report.html.tmpl"
 
@@ -26,18 +26,17 @@ STATES = {
 
 def make_report(carried: pipelines.Carried, outcomes: Mapping[str, bool]) -> dict[str, Any]:
     """Return the report as data. *outcomes* says whether each test passed, by its name."""
-    content = carried.json("node_schema.json")
-    content.pop("inputs", None)
-    schema = pipelines.NodeSchema.model_validate(content)
+    schema = pipelines.load_schema(carried)
     node, recorded = None, dict[str, Any]()
     if pipelines.RECORDING in carried:
         text = carried.text(pipelines.RECORDING)
         node = pipelines.recorded_node(carried.json(pipelines.RECORDING))
         recorded = {"file": pipelines.RECORDING, "sha256": hashlib.sha256(text.encode()).hexdigest(), "node": node.file}
     keyed = pipelines.operation_keys(node) if node is not None else {}
-    reasons = {each.name: each.reason for each in schema.unread}
+    reasons = {each.name: each.reason for each in schema.unread if each.part == "operation"}
+    parts = [each.model_dump() for each in schema.unread if each.part != "operation"]
     operations = [
-        _report_operation(operation, keyed.get(operation.key), reasons.pop(operation.key, ""), outcomes)
+        _report_operation(schema, operation, keyed.get(operation.key), reasons.pop(operation.key, ""), outcomes)
         for operation in schema.operations
     ]
     unread = [{"key": name, "state": "unread", "why": why} for name, why in sorted(reasons.items())]
@@ -49,10 +48,13 @@ def make_report(carried: pipelines.Carried, outcomes: Mapping[str, bool]) -> dic
         "proven": sum(each["state"] == "proven" for each in operations),
         "present": len(operations) + len(unread),
         "operations": [*operations, *unread],
+        "unread_parts": parts,
     }
 
 
-def _report_operation(operation: Any, recorded: Any, silent: str, outcomes: Mapping[str, bool]) -> dict[str, Any]:
+def _report_operation(
+    schema: pipelines.NodeSchema, operation: Any, recorded: Any, silent: str, outcomes: Mapping[str, bool]
+) -> dict[str, Any]:
     cases = [_report_case(operation.key, case, outcomes) for case in (recorded.cases if recorded is not None else ())]
     replayed = [case for case in cases if "passed" in case]
     passed = sum(case["passed"] for case in replayed)
@@ -69,7 +71,7 @@ def _report_operation(operation: Any, recorded: Any, silent: str, outcomes: Mapp
         "why": why,
         "name": operation.name,
         "request": f"{operation.method} {operation.path}".strip(),
-        "written_by": "template" if operation.template is not None else "advisor",
+        "written_by": "advisor" if schema.missing_of(operation) else "template",
         "unexplained": operation.unexplained,
         "passed": passed,
         "inputs": len(replayed),
@@ -83,7 +85,7 @@ def _report_case(key: str, case: Any, outcomes: Mapping[str, bool]) -> dict[str,
     told: dict[str, Any] = {"case": case.case, "sent": sent, "items": None if case.items is None else len(case.items)}
     if case.error or not case.requests:
         return {**told, "error": case.error or "it sends nothing"}
-    return {**told, "passed": outcomes.get(replay_name(key, case.case), False)}
+    return {**told, "passed": outcomes.get(case_name(key, case.case), False)}
 
 
 def render_html(report: Mapping[str, Any], result: str) -> str:

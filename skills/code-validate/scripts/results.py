@@ -11,6 +11,9 @@ MAX_BYTES = 20_000_000
 REPLAY = "test_the_same_requests_and_items"
 """Name of the test that replays a recorded input."""
 
+DOCUMENTED = "test_the_request_of_the_document"
+"""Name of the test that compares a request with what the document asks for."""
+
 
 def read_outcomes(file: Path) -> dict[str, bool]:
     """Return whether each test passed, by its name. Empty if pytest did not come to its end, or the file is no result.
@@ -31,7 +34,7 @@ def read_outcomes(file: Path) -> dict[str, bool]:
     return found
 
 
-def replay_name(operation: str, case: str) -> str:
-    """Return the name of the test that replays an input of an operation, as pytest writes it."""
+def case_name(operation: str, case: str, test: str = REPLAY) -> str:
+    """Return the name of the test of an input of an operation, as pytest writes it."""
     shown = f"{operation}-{case}".encode("unicode_escape").decode("ascii")
-    return f"{REPLAY}[{shown}]"
+    return f"{test}[{shown}]"

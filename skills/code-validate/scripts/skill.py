@@ -48,7 +48,7 @@ def run(request: SkillRequest) -> SkillResult:
             raise errors.SandboxRefused(f"the generated tests were not run: {refused}; {unless}") from refused
         faults += _linted(folder)
     if silent := [name for name in expected if name not in outcomes]:
-        faults.append(f"{count_noun(len(silent), 'recorded input')} not replayed, such as {silent[0]}")
+        faults.append(f"{count_noun(len(silent), 'input')} not tested, such as {silent[0]}")
     passed = code == 0 and not faults
     confined = request.limits.confinement not in ("container", "none")
     how = "with no files but its own" if confined else "not confined, as the operator said"
@@ -67,10 +67,16 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def _expected(carried: pipelines.Carried) -> list[str]:
-    """Return the names of the tests that replay recorded inputs."""
-    found = [name for name in carried.names(f"{pipelines.PROJECT}tests/") if name.endswith("_recorded.json")]
-    cases = [case for name in found for case in carried.json(name)["cases"]]
-    return [results.replay_name(case["operation"], case["case"]) for case in cases]
+    """Return the names of the tests of recorded inputs, and of those of a document."""
+    names = carried.names(f"{pipelines.PROJECT}tests/")
+    kinds = (("_recorded.json", results.REPLAY), ("_documented.json", results.DOCUMENTED))
+    return [
+        results.case_name(case["operation"], case["case"], test)
+        for ending, test in kinds
+        for name in names
+        if name.endswith(ending)
+        for case in carried.json(name)["cases"]
+    ]
 
 
 def _test(folder: Path, libraries: str, request: SkillRequest) -> tuple[int, str]:

@@ -22,13 +22,15 @@ from fireswarm import (
     read_regular_file,
 )
 
-MAX_FILES = 50
-MAX_BYTES = 1_000_000
+MAX_FILES = 150
+MAX_BYTES = 20_000_000
+"""Of a file, and of all files. The document of GitHub's API has 13 MB."""
+
 MAX_ARCHIVE_BYTES = 100_000_000
 CODE = (".ts", ".js")
 """Suffixes of code, which may have names like secrets: `Api.credentials.ts` only declares the fields of a login."""
 
-SUFFIXES = (*CODE, ".md", ".markdown", ".txt", ".yaml", ".yml", ".json")
+SUFFIXES = (*CODE, ".md", ".markdown", ".txt", ".html", ".htm", ".yaml", ".yml", ".json")
 
 
 def run(request: SkillRequest) -> SkillResult:

@@ -59,17 +59,17 @@ def _pages(number: str) -> str:
     return f"pages_{int(number) + 1}"
 
 
-def _text(text: str) -> str:
+def text_literal(text: str) -> str:
     """Return a literal of *text* in double quotes."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _literal(value: Any) -> str:
-    return _text(value) if isinstance(value, str) else repr(value)
+    return text_literal(value) if isinstance(value, str) else repr(value)
 
 
 def _sending(request: Any, depth: int = 1) -> str:
-    arguments = [_text(request.method), expression(request.path, depth)]
+    arguments = [text_literal(request.method), expression(request.path, depth)]
     body = "form" if request.encoding == "form" else "body"
     for name, value in (("query", request.query), (body, request.body), ("headers", request.headers)):
         if value is not None:
@@ -80,7 +80,7 @@ def _sending(request: Any, depth: int = 1) -> str:
 def _following(pages: Any, number: str) -> str:
     """Return the line that asks for further pages."""
     answer = _answer(number)
-    followed = _call("follow", [answer, _text(pages.cursor), f"lambda page: {_sending(pages.further, 2)}"], 1)
+    followed = _call("follow", [answer, text_literal(pages.cursor), f"lambda page: {_sending(pages.further, 2)}"], 1)
     if pages.when is not None:
         return f"    {_pages(number)} = {followed} if {_of_condition(pages.when)} else [{answer}]"
     return f"    {_pages(number)} = {followed}"
@@ -106,14 +106,14 @@ def _taken(name: str) -> str:
     """Return the expression of a parameter, of a field of the credential, or of a value of an earlier answer."""
     root, _, inner = name.partition(".")
     if root == pipelines.CREDENTIALS:
-        return f"credential({_text(inner)})"
+        return f"credential({text_literal(inner)})"
     known = {pipelines.values.EACH: "entry", pipelines.values.PAGE: "page"}
     if root in known:
-        return f"take({known[root]}, {_text(inner)})" if inner else known[root]
+        return f"take({known[root]}, {text_literal(inner)})" if inner else known[root]
     if root == pipelines.ANSWERS:
         number, _, field = inner.partition(".")
-        return f"take({_answer(number)}, {_text(field)})" if field else _answer(number)
-    return f"take(parameters, {_text(name)})"
+        return f"take({_answer(number)}, {text_literal(field)})" if field else _answer(number)
+    return f"take(parameters, {text_literal(name)})"
 
 
 def expression(value: Any, depth: int = 1) -> str:
@@ -124,7 +124,7 @@ def expression(value: Any, depth: int = 1) -> str:
 def _of_text(value: Any, depth: int) -> str:
     names = [_taken(name) for name in value.names]
     names = [f"nonempty({name})" for name in names] if value.presence == "filled" else names
-    return _call("within", [_text(value.pattern), *names], depth)
+    return _call("within", [text_literal(value.pattern), *names], depth)
 
 
 def _of_listed(value: Any, depth: int) -> str:
@@ -133,7 +133,7 @@ def _of_listed(value: Any, depth: int) -> str:
 
 
 def _of_gathered(value: Any, depth: int) -> str:
-    return _call("gather", [_pages(value.request), *([_text(value.name)] if value.name else [])], depth)
+    return _call("gather", [_pages(value.request), *([text_literal(value.name)] if value.name else [])], depth)
 
 
 def _of_either(value: Any, depth: int) -> str:
@@ -146,7 +146,7 @@ def _of_chosen(value: Any, depth: int) -> str:
         f"({'MISSING' if row.is_missing else _literal(row.value)}, lambda: {expression(row.made, depth + 1)})"
         for row in value.table
     ]
-    return _call("choose", [_text(value.name), _taken(value.name), *rows], depth)
+    return _call("choose", [text_literal(value.name), _taken(value.name), *rows], depth)
 
 
 def _of_taken(value: Any, depth: int) -> str:
@@ -155,7 +155,7 @@ def _of_taken(value: Any, depth: int) -> str:
         is_plain = value.presence == "constant" and not value.steps
         taken = f"nonempty({taken}{f', {_literal(value.constant)}' if is_plain else ''})"
     for step in value.steps:
-        taken = f"through({_text(step)}, {taken})"
+        taken = f"through({text_literal(step)}, {taken})"
     return f"otherwise({taken}, {_literal(value.constant)})" if value.presence == "constant" and value.steps else taken
 
 
@@ -177,7 +177,11 @@ def _of_address(value: Any, depth: int) -> str:
 
 def _part(piece: str, plain: tuple[str, ...]) -> str:
     name = piece[1:-1]
-    return f"{'plain' if name in plain else 'quote_part'}({_taken(name)})" if piece.startswith("{") else _text(piece)
+    return (
+        f"{'plain' if name in plain else 'quote_part'}({_taken(name)})"
+        if piece.startswith("{")
+        else text_literal(piece)
+    )
 
 
 def _of_fields(value: Any, depth: int) -> str:
@@ -185,7 +189,7 @@ def _of_fields(value: Any, depth: int) -> str:
 
 
 def _object(fields: Mapping[str, Any], depth: int) -> str:
-    entries = [f"{_text(name)}: {expression(each, depth + 1)}" for name, each in fields.items()]
+    entries = [f"{text_literal(name)}: {expression(each, depth + 1)}" for name, each in fields.items()]
     line = f"{{{', '.join(entries)}}}"
     if "\n" not in line and len(line) + 4 * depth <= MAX_LINE_CHARS:
         return line

@@ -10,11 +10,14 @@ from fireswarm import (
     SkillResult,
     count_noun,
     pipelines,
+    truncate,
 )
 
-from . import operations
+from . import documented, operations
 
 TEMPLATES = Path(__file__).parents[1] / "references" / "templates"
+
+MAX_ABOUT_CHARS = 400
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -23,19 +26,19 @@ def run(request: SkillRequest) -> SkillResult:
     Operations whose request is known are written; the others are still stubs.
     """
     carried = pipelines.Carried.of(request)
-    content = carried.json("node_schema.json")
-    inputs = content.pop("inputs")
-    schema = pipelines.NodeSchema.model_validate(content)
+    inputs = carried.json("node_schema.json")["inputs"]
+    schema = pipelines.load_schema(carried)
     values = {
         "name": schema.name,
         "key": f"{schema.name.upper()}_KEY",
+        "server": f"{schema.name.upper()}_BASE_URL",
         "display_name": _plain(schema.display_name or schema.name),
         "base_url": _plain(schema.base_url),
     }
     package = f"nodes/{schema.name}"
     scope = [f"{package}/**", f"tests/test_{schema.name}*.py", f"tests/{schema.name}*.json"]
     carried.write_json("allowlist.json", {"patterns": scope})
-    stubs = "\n".join(_function(operation) for operation in schema.operations)
+    stubs = "\n".join(_function(schema, operation) for operation in schema.operations)
     used = operations.names_used(stubs)
     imports = f"from .shaping import {', '.join(used)}\n" if used else ""
     imports += f"from .transport import {'Send, credential' if 'credential(' in stubs else 'Send'}"
@@ -47,16 +50,18 @@ def run(request: SkillRequest) -> SkillResult:
         carried.write_project({f"{package}/shaping.py": own})
     functions = {operation.key: operation.function for operation in schema.operations}
     carried.write_json(f"{pipelines.PROJECT}{package}/schema.json", {"functions": functions, "inputs": inputs})
-    written = sum(operation.template is not None for operation in schema.operations)
+    written = len(schema.operations) - len(schema.to_write())
     by_template = f"{written:,} by template, " if written else ""
     told = f"{package}: {by_template}{count_noun(len(functions) - written, 'operation')} to write"
     return SkillResult(summary=told, artifacts=carried.artifacts())
 
 
-def _function(operation: pipelines.Operation) -> str:
+def _function(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
     about = _plain(operation.description or operation.name or operation.key)
     if operation.template is not None:
         return operations.code_of(operation, about)
+    if not schema.missing_of(operation):
+        return documented.code_of(schema, operation, about)
     return (
         f"\ndef {operation.function}(parameters: dict[str, Any], send: Send) -> Any:\n"
         f'    """{about}."""\n'
@@ -66,4 +71,5 @@ def _function(operation: pipelines.Operation) -> str:
 
 def _plain(text: str) -> str:
     """Escape *text* for use inside quotes: text from a source must not become code."""
-    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return truncate(" ".join(shown.split()).replace("\\", "/").replace('"', "'"), MAX_ABOUT_CHARS)

@@ -40,20 +40,34 @@ def run(request: SkillRequest) -> SkillResult:
 
 def _input_schema(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> dict[str, Any]:
     parameters = schema.parameters_of(operation.key)
+    is_document = schema.source_type == "TYPE2"
     return {
         "type": "object",
-        "properties": {parameter.name: _property(parameter) for parameter in parameters},
-        "required": [parameter.name for parameter in parameters if parameter.required],
+        "properties": {
+            parameter.given_as: _property(parameter, operation, is_document=is_document) for parameter in parameters
+        },
+        "required": [parameter.given_as for parameter in parameters if parameter.required],
         "additionalProperties": False,
     }
 
 
-def _property(parameter: pipelines.Parameter) -> dict[str, Any]:
-    found: dict[str, Any] = {} if parameter.kind == "any" else {"type": JSON_TYPES.get(parameter.kind, parameter.kind)}
+def _property(parameter: pipelines.Parameter, operation: pipelines.Operation, *, is_document: bool) -> dict[str, Any]:
+    """Return the JSON Schema of a parameter. The code of a published node takes null for nothing; documents say so."""
+    found: dict[str, Any] = {}
+    is_nullable = parameter.nullable or not is_document
+    if parameter.kind == "binary":
+        found["format"] = "binary"
+    elif parameter.kind != "any":
+        kind = JSON_TYPES.get(parameter.kind, parameter.kind)
+        found["type"] = [kind, "null"] if is_nullable else kind
     if parameter.options:
         found["enum"] = list(parameter.options)
+    if parameter.required and (not is_document or parameter.place == "path"):
+        found["minLength"] = 1
     if parameter.description:
         found["description"] = parameter.description
-    if parameter.default not in (None, ""):
+    # A change sends only what is to be changed.
+    is_change = is_document and operation.method == "PATCH" and parameter.place == "body"
+    if parameter.default not in (None, "") and not is_change:
         found["default"] = parameter.default
     return found

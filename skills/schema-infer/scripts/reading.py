@@ -8,6 +8,7 @@ from typing import Any, Literal
 from fireswarm import Evidence, TraceEntry, TraceMap, pipelines
 
 MAX_QUOTE_CHARS = 200
+MAX_EVIDENCE = 20
 
 
 class Unreadable(ValueError):
@@ -20,17 +21,25 @@ class Source:
 
     name: str
     text: str
+    lines: list[str] = field(init=False, repr=False)
 
-    def evidence(self, first: int, last: int | None = None) -> Evidence:
-        """Return lines *first* to *last*, counted from 1, as evidence; the quote is the first line."""
-        lines = self.text.splitlines()
-        quote = lines[first - 1].strip()[:MAX_QUOTE_CHARS] if first <= len(lines) else ""
+    def __post_init__(self) -> None:
+        """Split the text once: readers of large documents ask for thousands of lines."""
+        self.lines = self.text.splitlines()
+
+    def evidence(self, first: int, last: int | None = None, column: int = 0) -> Evidence:
+        """Return lines *first* to *last*, counted from 1, as evidence; the quote is from the first line.
+
+        Of a line that is longer than a quote, it begins at *column*.
+        """
+        line = self.lines[first - 1] if first <= len(self.lines) else ""
+        quote = (line[column:] if len(line) > MAX_QUOTE_CHARS else line).strip()[:MAX_QUOTE_CHARS]
         return Evidence(file=self.name, line_start=first, line_end=max(first, last or first), quote=quote)
 
     def line_of(self, text: str, after: int = 0) -> int:
         """Return the first line below line *after* that contains *text*, or 0."""
-        lines = self.text.splitlines()
-        return next((number for number in range(after + 1, len(lines) + 1) if text in lines[number - 1]), 0)
+        found = (number for number in range(after + 1, len(self.lines) + 1) if text in self.lines[number - 1])
+        return next(found, 0)
 
 
 @dataclass(slots=True)
@@ -44,10 +53,11 @@ class Reading:
     base_url: str = ""
     credentials: list[str] = field(default_factory=list[str])
     operations: dict[str, pipelines.Operation] = field(default_factory=dict[str, pipelines.Operation])
-    parameters: list[pipelines.Parameter] = field(default_factory=list[pipelines.Parameter])
     trace: dict[str, TraceEntry] = field(default_factory=dict[str, TraceEntry])
     present: int = 0
     unread: list[pipelines.Unread] = field(default_factory=list[pipelines.Unread])
+    parts: dict[str, pipelines.PartCount] = field(default_factory=dict[str, pipelines.PartCount])
+    _merged: dict[str, _Merged] = field(default_factory=dict[str, "_Merged"])
 
     def know(self, name: str, *evidence: Evidence) -> None:
         """Add *evidence* for a field; a second call adds more."""
@@ -55,7 +65,7 @@ class Reading:
             self.assume(name, "the recording shows it; its text stands nowhere in the source")
             return
         before = self.trace[name].evidence if name in self.trace else ()
-        self.trace[name] = TraceEntry(evidence=(*before, *evidence)[:20])
+        self.trace[name] = TraceEntry(evidence=(*before, *evidence)[:MAX_EVIDENCE])
 
     def assume(self, name: str, rationale: str) -> None:
         """Note a field as an assumption."""
@@ -69,19 +79,25 @@ class Reading:
 
     def parameter(self, parameter: pipelines.Parameter, *evidence: Evidence) -> None:
         """Add a parameter; an equal parameter of another operation is merged with it."""
-        for number, known in enumerate(self.parameters):
-            if known.model_copy(update={"operations": parameter.operations}) == parameter:
-                joined = known.model_copy(update={"operations": (*known.operations, *parameter.operations)})
-                entry = self.trace.pop(pipelines.field_of(known))
-                self.parameters[number] = joined
-                self.trace[pipelines.field_of(joined)] = entry
-                self.know(pipelines.field_of(joined), *evidence)
-                return
-        self.parameters.append(parameter)
-        self.know(pipelines.field_of(parameter), *evidence)
+        kind = parameter.model_copy(update={"operations": ()}).model_dump_json()
+        merged = self._merged.setdefault(kind, _Merged(parameter))
+        merged.operations.extend(key for key in parameter.operations if key not in merged.operations)
+        merged.evidence.extend(evidence)
+
+    @property
+    def parameters(self) -> list[pipelines.Parameter]:
+        """The parameters, each with all operations that it is for."""
+        return [
+            each.parameter.model_copy(update={"operations": tuple(each.operations)}) for each in self._merged.values()
+        ]
 
     def schema(self) -> pipelines.NodeSchema:
         """Return the schema; raises ValueError if it is inconsistent."""
+        for each in self._merged.values():
+            joined = each.parameter.model_copy(update={"operations": tuple(each.operations)})
+            self.trace.pop(pipelines.field_of(joined), None)
+            self.know(pipelines.field_of(joined), *each.evidence)
+        whole = [each for each in self.unread if each.part == "operation" and each.name not in self.operations]
         content: dict[str, Any] = {
             "name": self.name,
             "display_name": self.display_name,
@@ -92,8 +108,9 @@ class Reading:
             "operations": list(self.operations.values()),
             "parameters": self.parameters,
             "present": self.present,
-            "found": self.present - len([each for each in self.unread if each.name not in self.operations]),
+            "found": self.present - len(whole),
             "unread": self.unread,
+            "parts": self.parts,
         }
         return pipelines.NodeSchema.model_validate(content)
 
@@ -103,3 +120,12 @@ class Reading:
             if name not in self.trace:
                 self.assume(name, "taken from the request, not from the source")
         return TraceMap(fields={name: self.trace[name] for name in schema.fields()})
+
+
+@dataclass(slots=True)
+class _Merged:
+    """A parameter, the operations that it is for, and where the source has it."""
+
+    parameter: pipelines.Parameter
+    operations: list[str] = field(default_factory=list[str])
+    evidence: list[Evidence] = field(default_factory=list[Evidence])

@@ -23,7 +23,7 @@ from fireswarm import (
     truncate,
 )
 
-from . import markdown, openapi, recorded
+from . import markdown, recorded
 from .reading import Reading, Source
 
 MAX_NOTES = 10
@@ -48,9 +48,18 @@ def run(request: SkillRequest) -> SkillResult:
     try:
         reading = _read(found, carried, name)
         schema = reading.schema()
+        if found["reader"] == "openapi":
+            measured = pipelines.measure(schema, carried.tree(pipelines.SOURCES), found["main"])
+            if measured.lost:
+                return SkillResult.failure(f"lost of {found['main']}: {_some(measured.lost)}")
+            operations = measured.parts["operations"]
+            counts = {"present": operations.present, "found": operations.found, "parts": measured.parts}
+            schema = schema.model_copy(update=counts)
         trace = reading.trace_map(schema)
         faults = pipelines.trace_faults(trace, schema.fields(), carried.tree(pipelines.SOURCES))
     except (ValidationError, ValueError, LookupError) as error:
+        if found["reader"] == "openapi":
+            return SkillResult.failure(f"{found['main']} cannot be read: {truncate(str(error), MAX_DETAIL_CHARS)}")
         if found["reader"] == "recorded":
             return SkillResult.failure(f"the recording cannot be read: {truncate(str(error), MAX_DETAIL_CHARS)}")
         return _ask(
@@ -71,8 +80,19 @@ def run(request: SkillRequest) -> SkillResult:
     if schema.present:
         told += f"; {schema.found:,} of {count_noun(schema.present, 'operation')} in the source"
     notes = (f"no method and path found for {', '.join(unknown)}",) if unknown else ()
-    notes += tuple(f"not read: {each.name}: {each.reason}" for each in schema.unread[:MAX_NOTES])
+    notes += tuple(_note(each) for each in schema.unread[:MAX_NOTES])
+    if len(schema.unread) > MAX_NOTES:
+        notes += (f"not read: {len(schema.unread) - MAX_NOTES:,} more, in inferred_schema.json",)
     return SkillResult(summary=told, artifacts=carried.artifacts(), insights=notes, confidence=0.9)
+
+
+def _note(unread: pipelines.Unread) -> str:
+    return f"not read: {unread.name}{f' ({unread.position})' if unread.position else ''}: {unread.reason}"
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - MAX_NOTES:,} more" if len(names) > MAX_NOTES else ""
+    return f"{', '.join(names[:MAX_NOTES])}{more}"
 
 
 def _read(found: Mapping[str, str], carried: pipelines.Carried, name: str) -> Reading:
@@ -88,7 +108,13 @@ def _read(found: Mapping[str, str], carried: pipelines.Carried, name: str) -> Re
                 raise RuntimeError(f"TypeScript is read with tree-sitter: {install_command('pipeline')}") from error
             return typescript.read(source, name)
         case "openapi":
-            return openapi.read(source, name)
+            try:
+                from . import openapi
+            except ImportError as error:
+                raise RuntimeError(
+                    f"references are followed with referencing: {install_command('pipeline')}"
+                ) from error
+            return openapi.read(carried.tree(pipelines.SOURCES), found["main"], name)
         case _:
             return markdown.read(source, name)
 

@@ -20,7 +20,7 @@ from fireswarm import (
 
 from .recording import record
 
-MAX_BYTES = 1_000_000
+MAX_BYTES = 20_000_000
 MAX_ARCHIVE_BYTES = 100_000_000
 """node-normalize accepts no larger sources."""
 

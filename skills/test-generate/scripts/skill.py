@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from string import Template
 from typing import Any
+from urllib.parse import quote
 
 from fireswarm import (
     AdviceKind,
@@ -18,6 +19,8 @@ from fireswarm import (
     count_noun,
     pipelines,
 )
+
+from . import documented
 
 REFERENCES = Path(__file__).parents[1] / "references"
 
@@ -33,12 +36,12 @@ SAMPLES: dict[str, Any] = {
 def run(request: SkillRequest) -> SkillResult:
     """Return ``tests/test_<name>.py``, and with advice ``tests/test_<name>_advised.py``."""
     carried = pipelines.Carried.of(request)
-    content = carried.json("node_schema.json")
-    content.pop("inputs")
-    schema = pipelines.NodeSchema.model_validate(content)
+    schema = pipelines.load_schema(carried)
     replayed: set[str] = set()
     if pipelines.RECORDING in carried:
         replayed = _replay(carried, schema)
+    elif schema.source_type == "TYPE2":
+        replayed = _documented(carried, schema)
     unclear = [
         operation.key
         for operation in schema.operations
@@ -76,6 +79,21 @@ def _replay(carried: pipelines.Carried, schema: pipelines.NodeSchema) -> set[str
     return {case["operation"] for case in cases}
 
 
+def _documented(carried: pipelines.Carried, schema: pipelines.NodeSchema) -> set[str]:
+    """Write the tests of what the document asks for. Returns the operations that they cover."""
+    cases = documented.cases_of(schema, carried.json("node_schema.json")["inputs"])
+    asked = {"base_url": schema.base_url, "credential": documented.credential_fields(schema), "cases": cases}
+    template = Template((REFERENCES / "documented.py.tmpl").read_text(encoding="utf-8"))
+    if cases:
+        carried.write_project(
+            {
+                f"tests/test_{schema.name}_documented.py": template.substitute(name=schema.name),
+                f"tests/{schema.name}_documented.json": json.dumps(asked, indent=1, ensure_ascii=False) + "\n",
+            }
+        )
+    return {case["operation"] for case in cases}
+
+
 def _tests(schema: pipelines.NodeSchema, replayed: set[str]) -> str:
     head = (REFERENCES / "tests.py.tmpl").read_text(encoding="utf-8").replace("$name", schema.name)
     told = [operation for operation in schema.operations if operation.method and operation.path]
@@ -86,10 +104,10 @@ def _tests(schema: pipelines.NodeSchema, replayed: set[str]) -> str:
 
 def _case(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
     parameters = schema.parameters_of(operation.key)
-    given = {parameter.name: _sample(parameter) for parameter in parameters}
+    given = {parameter.given_as: _sample(parameter) for parameter in parameters}
     path = operation.path
     for name in operation.placeholders:
-        path = path.replace(f"{{{name}}}", str(given.get(name, "")))
+        path = path.replace(f"{{{name}}}", quote(str(given.get(name, "")), safe=""))
     lines = [
         f"def test_{operation.function}_sends_what_the_schema_says() -> None:",
         "    sent: list[Sent] = []",
@@ -105,7 +123,7 @@ def _case(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
 
 
 def _refusal(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
-    required = [parameter.name for parameter in schema.parameters_of(operation.key) if parameter.required]
+    required = [parameter.given_as for parameter in schema.parameters_of(operation.key) if parameter.required]
     if not required:
         return ""
     return (
@@ -118,7 +136,7 @@ def _refusal(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> st
 
 
 def _word(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in name)
+    return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in name)
 
 
 def _sample(parameter: pipelines.Parameter) -> Any:

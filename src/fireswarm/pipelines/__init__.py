@@ -6,6 +6,14 @@ against its sources, ``packages`` opens npm packages, ``gates`` checks the outpu
 A skill of a pipeline imports these names from here.
 """
 
+from fireswarm.pipelines.documents.counting import (
+    IGNORED_HEADERS,
+    VERBS,
+    count_calls,
+    count_openapi,
+    measure,
+)
+from fireswarm.pipelines.documents.loading import LoadedDocument, Spot, load_document
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out
 from fireswarm.pipelines.gates import check_advice, check_step
 from fireswarm.pipelines.generated_code import code_faults
@@ -26,18 +34,21 @@ from fireswarm.pipelines.node.request_template import (
     infer,
 )
 from fireswarm.pipelines.node.schema import (
+    MAX_OPERATIONS,
     METHODS,
     Kind,
     NodeSchema,
     Operation,
     Parameter,
+    PartCount,
     Place,
     Unread,
     field_of,
     identifier,
 )
 from fireswarm.pipelines.node.scopes import ANSWERS
-from fireswarm.pipelines.node.steps import next_round
+from fireswarm.pipelines.node.shaping import quote_address
+from fireswarm.pipelines.node.steps import load_schema, next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.packages import find_transpiler, is_archive, listed_nodes, package_root, unpack
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
@@ -48,7 +59,9 @@ from fireswarm.processes.run import run_confined
 __all__ = [
     "ANSWERS",
     "CREDENTIALS",
+    "IGNORED_HEADERS",
     "MAX_ASSUMPTION_SHARE",
+    "MAX_OPERATIONS",
     "METHODS",
     "PROJECT",
     "RECORDING",
@@ -56,14 +69,18 @@ __all__ = [
     "Allowlist",
     "Carried",
     "Kind",
+    "LoadedDocument",
     "NoTemplate",
     "OperationTemplate",
     "NodeSchema",
     "Operation",
     "Parameter",
+    "PartCount",
     "Place",
     "RecordedNode",
+    "Spot",
     "Unread",
+    "VERBS",
     "View",
     "apply_patch",
     "changed_files",
@@ -71,6 +88,8 @@ __all__ = [
     "check_step",
     "code_faults",
     "common_base",
+    "count_calls",
+    "count_openapi",
     "described_operations",
     "field_of",
     "find_transpiler",
@@ -79,11 +98,15 @@ __all__ = [
     "is_archive",
     "lay_out",
     "listed_nodes",
+    "load_document",
+    "load_schema",
     "lost_operations",
     "material_of",
+    "measure",
     "next_round",
     "operation_keys",
     "package_root",
+    "quote_address",
     "recorded_node",
     "replay_cases",
     "run_confined",

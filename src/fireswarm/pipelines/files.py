@@ -22,9 +22,9 @@ FILE = "pipeline_file"
 PROJECT = "project/"
 SOURCES = "source_bundle/"
 
-MAX_FILES = 100
-MAX_FILE_BYTES = 10_000_000
-"""The recording of a node with 2,000 operations, and a patch that contains it, fit in."""
+MAX_FILES = 200
+MAX_FILE_BYTES = 20_000_000
+"""The recording of a node with 2,000 operations, a document of 1,200, and a patch that contains either, fit in."""
 
 MAX_READ_BYTES = 100_000_000
 

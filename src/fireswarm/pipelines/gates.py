@@ -13,6 +13,7 @@ from fireswarm.contracts.skills.advice import ADVICE, AdviceKind, AdviceRequest,
 from fireswarm.contracts.skills.limits import MAX_CHANGED_FILES
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import GateFailed, InvalidInput
+from fireswarm.pipelines.documents.counting import measure
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried
 from fireswarm.pipelines.generated_code import code_faults
 from fireswarm.pipelines.node.schema import NodeSchema
@@ -25,6 +26,13 @@ SNAPSHOT, INFERRED, TRACE, ALLOWLIST = (
     "trace_map.json",
     "allowlist.json",
 )
+CLASSIFICATION = "classification.json"
+LOSSES = {"openapi": measure}
+"""What counts the document of each reader, apart from the reader."""
+
+MAX_NAMED = 10
+"""So many lost parts are named in a fault."""
+
 DIFF, LOGS, ESCALATION = "diff.patch", "validation_logs.txt", "escalation_report.md"
 
 LEAVES: dict[str, tuple[str, ...]] = {
@@ -84,7 +92,22 @@ def _schema_faults(files: Carried) -> list[str]:
         schema, trace = NodeSchema.model_validate(files.json(INFERRED)), TraceMap.model_validate(files.json(TRACE))
     except ValidationError as error:
         return [explain_validation(error)]
-    return trace_faults(trace, schema.fields(), files.tree(SOURCES))
+    sources = files.tree(SOURCES)
+    return trace_faults(trace, schema.fields(), sources) + _loss_faults(schema, files, sources)
+
+
+def _loss_faults(schema: NodeSchema, files: Carried, sources: Mapping[str, str]) -> list[str]:
+    """Compare a schema with a count of its document: what is lost, and a count that the schema tells differently."""
+    classified = files.json(CLASSIFICATION) if CLASSIFICATION in files else {}
+    if classified.get("reader") not in LOSSES:
+        return []
+    measured = LOSSES[classified["reader"]](schema, sources, classified["main"])
+    lost = ", ".join(measured.lost[:MAX_NAMED])
+    more = f" and {len(measured.lost) - MAX_NAMED:,} more" if len(measured.lost) > MAX_NAMED else ""
+    faults = [f"the schema neither has nor lists {lost}{more}"] if lost else []
+    if schema.parts and schema.parts != measured.parts:
+        faults.append("the schema counts other parts than the document has")
+    return faults
 
 
 def _project_faults(name: str, request: SkillRequest, before: Carried, after: Carried) -> list[str]:

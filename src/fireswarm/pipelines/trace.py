@@ -15,24 +15,26 @@ _EPSILON = 1e-9
 def trace_faults(trace: TraceMap, fields: Iterable[str], sources: Mapping[str, str] | None = None) -> list[str]:
     """Return the faults of *trace* for a schema with *fields*, or an empty list.
 
-    With *sources* (text by path in the bundle) each piece of evidence is checked: the lines must exist and contain the
-    quote.
+    The name of the node is not counted as an assumption: it is that of the request. With *sources* (text by path in the
+    bundle) each piece of evidence is checked: the lines must exist and contain the quote.
     """
     wanted = list(dict.fromkeys(fields))
     faults = [
         f"{name}: no entry; add evidence, or ASSUMPTION with a rationale" for name in wanted if name not in trace.fields
     ]
-    faults += [f"{name}: the schema has no such field" for name in trace.fields if name not in set(wanted)]
+    known = set(wanted)
+    faults += [f"{name}: the schema has no such field" for name in trace.fields if name not in known]
     assumed = 0
+    lines = {file: text.splitlines() for file, text in (sources or {}).items()}
     for name, entry in trace.fields.items():
         if entry.kind == "ASSUMPTION":
-            assumed += 1
+            assumed += name != "name"
             if not entry.rationale.strip():
                 faults.append(f"{name}: an assumption needs a rationale")
         elif not entry.evidence:
             faults.append(f"{name}: no evidence; add it, or mark the entry as ASSUMPTION")
         for piece in entry.evidence:
-            if sources is not None and (fault := _evidence_fault(piece, sources)):
+            if sources is not None and (fault := _evidence_fault(piece, lines)):
                 faults.append(f"{name}: {fault}")
     if wanted and assumed / len(wanted) > MAX_ASSUMPTION_SHARE + _EPSILON:
         faults.append(
@@ -41,10 +43,10 @@ def trace_faults(trace: TraceMap, fields: Iterable[str], sources: Mapping[str, s
     return faults
 
 
-def _evidence_fault(piece: Evidence, sources: Mapping[str, str]) -> str:
+def _evidence_fault(piece: Evidence, sources: Mapping[str, list[str]]) -> str:
     if piece.file not in sources:
         return f"{piece.file} is not in the source bundle ({', '.join(sorted(sources)) or 'empty'})"
-    lines = sources[piece.file].splitlines()
+    lines = sources[piece.file]
     if piece.line_end < piece.line_start or piece.line_end > len(lines):
         return f"{piece.file} has {len(lines)} lines, not {piece.line_start} to {piece.line_end}"
     cited = " ".join("\n".join(lines[piece.line_start - 1 : piece.line_end]).split())

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
-from urllib.parse import SplitResult, quote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, JsonValue
 
@@ -361,7 +361,7 @@ def sent_by(request: RecordedRequest, base: str) -> Made:
 
 def _address(request: RecordedRequest, base: str) -> str:
     """Return the address after *base*, with spaces and the like encoded as in a request."""
-    return quote(without_base(request.url, base), safe=f"{shaping.PLAIN}/%?[]#")
+    return shaping.quote_address(without_base(request.url, base))
 
 
 def _headers(request: RecordedRequest) -> dict[str, Any]:

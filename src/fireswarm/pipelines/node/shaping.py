@@ -6,7 +6,8 @@ MISSING stands for a value that is not there: each function passes it on, and an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -76,6 +77,11 @@ def plain(value: Any) -> str:
     return quote(text(value), safe=PLAIN)
 
 
+def quote_address(address: str) -> str:
+    """Return an address with spaces and the like encoded, as in a request."""
+    return quote(address, safe=f"{PLAIN}/%?[]#")
+
+
 def otherwise(value: Any, constant: Any) -> Any:
     """Return *value*, or *constant* if it is missing."""
     return constant if value is MISSING else value
@@ -123,6 +129,98 @@ def choose(name: str, value: Any, *table: tuple[Any, Callable[[], Any]]) -> Any:
             return make()
     told = "no value" if value is MISSING else repr(value)
     raise Unrecorded(f"what is sent for {name} = {told} is not known")
+
+
+def get_body(parameters: Mapping[str, Any], name: str) -> Any:
+    """Return the parameter that is a whole body, or None."""
+    return parameters.get(name)
+
+
+def pick(parameters: Mapping[str, Any], *names: str | tuple[str, str]) -> dict[str, Any]:
+    """Return the parameters that are given, as an object. A pair is the name of a parameter, and the one to send."""
+    pairs = [(name, name) if isinstance(name, str) else name for name in names]
+    return {key: parameters[name] for name, key in pairs if name in parameters}
+
+
+def parts(*entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all entries as one object, without what is missing."""
+    return keep({name: value for entry in entries for name, value in entry.items()})
+
+
+def put(
+    parameters: Mapping[str, Any], name: str, key: str = "", *, style: str = "form", explode: bool = True
+) -> dict[str, Any]:
+    """Return what a parameter adds to a query, a form, or headers, in a style of OpenAPI; {} if it is not given."""
+    value, key = parameters.get(name), key or name
+    if value is None:
+        return {}
+    if style == "json":
+        return {key: compact(value)}
+    if style == "deepObject" and isinstance(value, Mapping):
+        return dict(_deep(key, value))
+    if style == "simple":
+        return {key: join_all(value, explode=explode)}
+    if explode:
+        return dict(value) if isinstance(value, Mapping) else {key: value}
+    mark = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}.get(style, ",")
+    return {key: join_all(value, mark) if isinstance(value, (list, Mapping)) else value}
+
+
+def _deep(key: str, value: Any) -> Iterator[tuple[str, Any]]:
+    named: Any = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else None
+    if named is None:
+        yield key, value
+        return
+    for name, inner in named:
+        yield from _deep(f"{key}[{name}]", inner)
+
+
+def join_all(value: Any, mark: str = ",", *, explode: bool = False, encode: Callable[[str], str] = str) -> str:
+    """Return a value as one text: entries of a list with *mark* between them, names and values of an object as well."""
+    if isinstance(value, Mapping):
+        pairs = [(encode(str(name)), encode(_word(inner))) for name, inner in value.items()]
+        return mark.join("=".join(pair) if explode else f"{pair[0]}{mark}{pair[1]}" for pair in pairs)
+    if isinstance(value, list):
+        return mark.join(encode(_word(entry)) for entry in value)
+    return encode(_word(value))
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, (Mapping, list)):
+        return compact(value)
+    return "null" if value is None else text(value)
+
+
+def part(
+    parameters: Mapping[str, Any], name: str, key: str = "", *, style: str = "simple", explode: bool = False
+) -> str:
+    """Return a parameter as a part of a path, encoded, in a style of OpenAPI."""
+    value, key = parameters[name], quote_part(key or name)
+    if style == "label":
+        return "." + join_all(value, "." if explode else ",", explode=explode, encode=quote_part)
+    if style == "matrix" and explode and isinstance(value, list):
+        return "".join(f";{key}={quote_part(_word(each))}" for each in value)
+    if style == "matrix" and explode and isinstance(value, Mapping):
+        return "".join(f";{quote_part(name)}={quote_part(_word(each))}" for name, each in value.items())
+    shown = join_all(value, explode=explode, encode=quote_part)
+    return f";{key}={shown}" if style == "matrix" else shown
+
+
+def cookies(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the header that sends cookies; {} without one."""
+    return {"Cookie": "; ".join(f"{name}={quote_cookie(value)}" for name, value in entries.items())} if entries else {}
+
+
+def quote_cookie(value: Any) -> str:
+    """Return the value of a cookie, with what may not stand there encoded."""
+    return quote(join_all(value), safe="!#$%&'()*+-./:<=>?@[]^_`{|}~,")
+
+
+def basic(user: Any, password: Any) -> Any:
+    """Return the header value of HTTP basic authentication; MISSING if one is missing."""
+    if user is MISSING or password is MISSING:
+        return MISSING
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
 
 
 def items(answer: Any, name: str = "") -> list[Any]:

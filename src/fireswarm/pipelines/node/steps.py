@@ -17,6 +17,7 @@ from typing import NamedTuple
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, truncate
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.pipelines.files import Carried
+from fireswarm.pipelines.node.schema import NodeSchema
 
 FRONT = ("node-normalize", "source-classify", "source-ingest", "schema-infer", "schema-build", "node-scaffold")
 CODE = {"TYPE1": "code-convert", "TYPE2": "code-implement"}
@@ -31,7 +32,7 @@ ROLES = {
 
 READ_BY = {
     "node-normalize": ("source", "name", "source_type", "repository"),
-    "source-classify": ("source",),
+    "source-classify": ("source", "document"),
     "source-ingest": ("source",),
     "pr-prepare": ("repository",),
 }
@@ -78,15 +79,20 @@ def _choose_round(children: tuple[ChildResult, ...], files: Carried, fixes: int,
     if "pr-prepare" in ran:
         return Round(ending="done")
     if "code-validate" not in ran:
-        schema = files.json("node_schema.json")
-        is_written = all(operation.get("template") for operation in schema["operations"])
-        steps = () if is_written else (CODE[files.json("classification.json")["source_type"]],)
+        steps = () if not load_schema(files).to_write() else (CODE[files.json("classification.json")["source_type"]],)
         return Round((*steps, "test-generate", "code-validate"))
     if files.json("validation.json")["passed"]:
         return Round(("pr-prepare",))
     if fixes < request.limits.fix_loop_max:
         return Round(("code-fix", "code-validate"))
     return Round(("pipeline-escalate",))
+
+
+def load_schema(files: Carried) -> NodeSchema:
+    """Return the schema that schema-build wrote."""
+    content = files.json("node_schema.json")
+    content.pop("inputs", None)
+    return NodeSchema.model_validate(content)
 
 
 def _plan_tasks(steps: Iterable[str], request: SkillRequest, fixes: int) -> tuple[PlannedTask, ...]:

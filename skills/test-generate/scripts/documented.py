@@ -1,0 +1,154 @@
+"""Requests that a document asks for, computed from the schema apart from the code that is tested."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+from urllib.parse import quote
+
+from fireswarm import pipelines
+
+SAMPLES: dict[str, Any] = {"boolean": True, "array": ["one", "two"], "object": {"a": 1}}
+MAX_SAMPLE_CHARS = 100
+FORM = "application/x-www-form-urlencoded"
+DEFAULT_STYLES = {"query": "form", "cookie": "form", "path": "simple", "header": "simple"}
+MARKS = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
+
+
+def cases_of(schema: pipelines.NodeSchema, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the inputs of each operation, all and required ones, and the request that the document asks for."""
+    cases: list[dict[str, Any]] = []
+    for operation in schema.operations:
+        if schema.missing_of(operation) or operation.template is not None:
+            continue
+        mine = schema.parameters_of(operation.key)
+        every = {each.given_as: _sample(each, number) for number, each in enumerate(mine)}
+        needed = {each.given_as: every[each.given_as] for each in mine if each.required}
+        known = inputs[operation.key]["properties"]
+        defaults = {name: item["default"] for name, item in known.items() if "default" in item}
+        for name, given in (("all", every), ("required", needed)):
+            if name == "all" or given != every:
+                request = _request(operation, mine, {**defaults, **given})
+                cases.append({"operation": operation.key, "case": name, "parameters": given, "request": request})
+    return cases
+
+
+def credential_fields(schema: pipelines.NodeSchema) -> dict[str, str]:
+    """Return a made-up value for each field of the credential."""
+    fields = {field for each in schema.operations for told in each.security.values() for field in told.split(" ")[1:]}
+    return {field: f"made-up {field}" for field in sorted(fields)}
+
+
+def _sample(parameter: pipelines.Parameter, number: int) -> Any:
+    """Return a value of the kind of a parameter, which no other parameter has, as far as its kind allows."""
+    if parameter.options:
+        return next(option for option in reversed(parameter.options) if option is not None)
+    if parameter.kind in ("integer", "number"):
+        return 1_000 + number
+    return SAMPLES.get(parameter.kind, f"sample {number}: {parameter.name}"[:MAX_SAMPLE_CHARS])
+
+
+def _request(
+    operation: pipelines.Operation, parameters: list[pipelines.Parameter], given: dict[str, Any]
+) -> dict[str, Any]:
+    path = quote(f"{operation.server}{operation.path}", safe="!$&'()*+,;=:@~/%?[]#{}")
+    query: dict[str, Any] = {}
+    headers: dict[str, Any] = {}
+    cookies: dict[str, Any] = {}
+    body: dict[str, Any] = {}
+    whole: Any = None
+    is_form = operation.media_type.partition(";")[0].strip().lower() == FORM
+    for each in parameters:
+        if each.given_as not in given:
+            continue
+        value = given[each.given_as]
+        match each.place:
+            case "path":
+                path = path.replace(quote(f"{{{each.name}}}", safe="!$&'()*+,;=:@~/%?[]#{}"), _in_path(each, value))
+            case "body" if each.style == "whole":
+                whole = value
+            case "body":
+                body |= _entries(each, value) if is_form else {each.name: value}
+            case place:
+                {"query": query, "header": headers, "cookie": cookies}[place] |= _entries(each, value)
+    _authenticate(operation, query, headers, cookies)
+    if cookies:
+        headers["Cookie"] = "; ".join(
+            f"{name}={quote(_joined(value, ','), safe=COOKIE)}" for name, value in cookies.items()
+        )
+    made = {"method": operation.method, "path": path, "query": query, "headers": headers}
+    made |= {"body": None, "form": None, "multipart": None, "data": None}
+    kind = operation.media_type.partition(";")[0].strip().lower()
+    if not operation.media_type and not body and whole is None:
+        return made  # it has no body
+    is_json = not kind or kind in ("application/json", "*/*") or kind.endswith(("+json", "/json"))
+    place = "body" if is_json else "form" if is_form else "multipart" if kind.startswith("multipart/") else "data"
+    is_whole = any(each.style == "whole" for each in parameters)
+    made[place] = whole if is_whole else body if body or operation.body_required else None
+    if place == "data" or (is_json and kind not in ("", "application/json", "*/*")):
+        headers["Content-Type"] = operation.media_type
+    return made
+
+
+COOKIE = "!#$%&'()*+-./:<=>?@[]^_`{|}~,"
+
+
+def _in_path(parameter: pipelines.Parameter, value: Any) -> str:
+    style, name = parameter.style or "simple", quote(parameter.name, safe="")
+    if style == "matrix":
+        if parameter.explode and isinstance(value, list):
+            return "".join(f";{name}={quote(str(each), safe='')}" for each in value)
+        if parameter.explode and isinstance(value, dict):
+            return "".join(f";{quote(key, safe='')}={quote(_text(each), safe='')}" for key, each in value.items())
+        return f";{name}={_joined(value, ',', encode=True)}"
+    if style == "label":
+        return "." + _joined(value, "." if parameter.explode else ",", encode=True, pairs=parameter.explode)
+    return _joined(value, ",", encode=True, pairs=parameter.explode)
+
+
+def _entries(parameter: pipelines.Parameter, value: Any) -> dict[str, Any]:
+    """Return what a parameter adds to a query, a form, headers or cookies."""
+    name, style = parameter.name, parameter.style or DEFAULT_STYLES.get(parameter.place, "form")
+    if style == "json":
+        return {name: json.dumps(value, separators=(",", ":"), ensure_ascii=False)}
+    if style == "simple":
+        return {name: _joined(value, ",", pairs=parameter.explode and bool(parameter.style))}
+    if style == "deepObject" and isinstance(value, dict):
+        return {f"{name}[{key}]": each for key, each in value.items()}
+    explode = parameter.explode if parameter.style else True
+    if not isinstance(value, (list, dict)) or explode:
+        return value if isinstance(value, dict) else {name: value}
+    return {name: _joined(value, MARKS.get(style, ","))}
+
+
+def _joined(value: Any, mark: str, *, encode: bool = False, pairs: bool = False) -> str:
+    def shown(each: Any) -> str:
+        return quote(_text(each), safe="") if encode else _text(each)
+
+    if isinstance(value, list):
+        return mark.join(map(shown, value))
+    if isinstance(value, dict):
+        between = "=" if pairs else mark
+        return mark.join(f"{shown(key)}{between}{shown(each)}" for key, each in value.items())
+    return shown(value)
+
+
+def _text(value: Any) -> str:
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+def _authenticate(operation: pipelines.Operation, query: Any, headers: Any, cookies: Any) -> None:
+    for sent, told in operation.security.items():
+        place, _, name = sent.partition(" ")
+        kind, *fields = told.split(" ")
+        value = f"made-up {fields[0]}"
+        match kind.rstrip("?"):
+            case "bearer":
+                value = f"Bearer {value}"
+            case "basic":
+                pair = ":".join(f"made-up {field}" for field in fields)
+                value = f"Basic {base64.b64encode(pair.encode()).decode()}"
+            case _:
+                pass
+        {"query": query, "header": headers, "cookie": cookies}[place][name] = value

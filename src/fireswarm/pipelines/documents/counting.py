@@ -1,0 +1,184 @@
+"""Count what an OpenAPI document describes, apart from its reader: what is in neither its schema nor its list is lost.
+
+A reader walks the document to build a schema; this walks it to count. They share the loader, and nothing else.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from fireswarm.errors import InvalidInput
+from fireswarm.pipelines.documents.loading import load_document
+from fireswarm.pipelines.node.schema import NodeSchema, PartCount
+
+VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
+IGNORED_HEADERS = ("accept", "content-type", "authorization")
+"""Parameters of such names are no parameters: OpenAPI declares them by media types and security schemes."""
+
+MAX_STEPS = 30
+MAX_PARTS = 500
+"""Schemas that one body may be put together from."""
+
+
+@dataclass(slots=True)
+class CountedOperation:
+    """One operation: its parameters as (place, name), and for each media type of a body the names at its top.
+
+    The media type is empty if the body is declared without one, as in Swagger 2.
+    """
+
+    parameters: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    bodies: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+
+class _Files:
+    """The documents of a bundle, loaded when a reference names them."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._texts = files
+        self._loaded: dict[str, Any] = {}
+
+    def load(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = load_document(self._texts[name]).value if name in self._texts else None
+        return self._loaded[name]
+
+    def follow(self, value: Any, file: str) -> tuple[dict[str, Any], str]:
+        """Return what a value refers to, and its file; an empty object for a reference that leads nowhere."""
+        for _ in range(MAX_STEPS):
+            if not isinstance(value, dict):
+                return {}, file
+            reference = value.get("$ref")
+            if not isinstance(reference, str):
+                return value, file
+            address, _, pointer = reference.partition("#")
+            file = posixpath.normpath(posixpath.join(posixpath.dirname(file), unquote(address))) if address else file
+            try:
+                value = self.load(file)
+            except InvalidInput:
+                return {}, file
+            for part in pointer.lstrip("/").split("/") if pointer.strip("/") else ():
+                value = _at(value, unquote(part).replace("~1", "/").replace("~0", "~"))
+        return {}, file
+
+
+def _at(value: Any, part: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(part)
+    return value[int(part)] if isinstance(value, list) and part.isdecimal() and int(part) < len(value) else None
+
+
+def count_openapi(files: Mapping[str, str], main: str) -> dict[tuple[str, str], CountedOperation]:
+    """Return the operations of a document by method and path. Raises InvalidInput for one that cannot be loaded."""
+    known = _Files(files)
+    document = known.load(main)
+    paths = document.get("paths") if isinstance(document, dict) else None
+    found: dict[tuple[str, str], CountedOperation] = {}
+    for path, item in (paths if isinstance(paths, dict) else {}).items():
+        for at, file in ((item, main), known.follow(item, main)):
+            for verb in VERBS if isinstance(at, dict) else ():
+                if isinstance(at.get(verb), dict):
+                    found[verb.upper(), path] = _count_operation(known, at, at[verb], file)
+    return found
+
+
+def _count_operation(known: _Files, item: Mapping[str, Any], operation: Any, file: str) -> CountedOperation:
+    counted = CountedOperation()
+    for each in [*_list(item.get("parameters")), *_list(operation.get("parameters"))]:
+        parameter, origin = known.follow(each, file)
+        place, name = parameter.get("in"), parameter.get("name")
+        if place == "body":
+            counted.bodies.setdefault("", set()).update(_names(known, parameter.get("schema"), origin))
+        elif place == "formData" and isinstance(name, str):
+            counted.bodies.setdefault("", set()).add(name)
+        elif (
+            isinstance(place, str)
+            and isinstance(name, str)
+            and not (place == "header" and name.lower() in IGNORED_HEADERS)
+        ):
+            counted.parameters.add((place, name))
+    body, origin = known.follow(operation.get("requestBody"), file)
+    content = body.get("content")
+    for media, each in (content if isinstance(content, dict) else {}).items():
+        described, at = known.follow(each, origin)
+        counted.bodies[str(media)] = _names(known, described.get("schema"), at)
+    return counted
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _names(known: _Files, schema: Any, file: str) -> set[str]:
+    """Return the names at the top of a body, without what only answers have."""
+    names: set[str] = set()
+    seen: set[int] = set()
+    left = [(schema, file)]
+    while left and len(seen) < MAX_PARTS:
+        part, origin = known.follow(*left.pop())
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        properties = part.get("properties")
+        for name, each in (properties if isinstance(properties, dict) else {}).items():
+            if known.follow(each, origin)[0].get("readOnly") is not True and not (
+                isinstance(each, dict) and each.get("readOnly") is True
+            ):
+                names.add(name)
+        left += [(each, origin) for kind in ("allOf", "oneOf", "anyOf") for each in _list(part.get(kind))]
+    return names
+
+
+_CALL = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]++(https?://[^\s`\"'<>|]++|/[^\s`\"'<>|]*+)")
+
+
+def count_calls(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the method and the address of each call that a text names, such as ``GET /links``."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for call in _CALL.finditer(line):
+            yield number, call[1], call[2]
+
+
+class Measured(NamedTuple):
+    """How many operations, parameters, bodies and names of bodies there are and were found; what is lost, by name."""
+
+    parts: dict[str, PartCount]
+    lost: list[str]
+
+
+def measure(schema: NodeSchema, files: Mapping[str, str], main: str) -> Measured:
+    """Compare a schema with the document *main*: what it neither has nor lists as unread is lost.
+
+    Raises InvalidInput for a document that cannot be loaded.
+    """
+    listed = {each.name for each in schema.unread}
+    operations = {(each.method, each.path): each for each in schema.operations}
+    present, missing = Counter[str](), list[tuple[str, str]]()
+    for (method, path), counted in count_openapi(files, main).items():
+        title = f"{method} {path}"
+        operation = operations.get((method, path))
+        present["operations"] += 1
+        present["parameters"] += len(counted.parameters)
+        present["bodies"] += bool(counted.bodies)
+        if operation is None:
+            missing.append(("operations", title))
+            missing += [("parameters", title)] * len(counted.parameters) + [("bodies", title)] * bool(counted.bodies)
+            continue
+        mine = schema.parameters_of(operation.key)
+        known = {(each.place, each.name) for each in mine}
+        missing += [("parameters", f"{title} {each[0]} {each[1]}") for each in sorted(counted.parameters - known)]
+        if counted.bodies and not operation.media_type:
+            missing.append(("bodies", f"{title} body"))
+        elif not any(each.style == "whole" for each in mine):
+            names = counted.bodies.get(operation.media_type, counted.bodies.get("", set()))
+            present["fields"] += len(names)
+            missing += [("fields", f"{title} body {name}") for name in sorted(names) if ("body", name) not in known]
+    less = Counter(kind for kind, _ in missing)
+    parts = {kind: PartCount(present=number, found=number - less[kind]) for kind, number in present.items() if number}
+    return Measured(parts, sorted({name for _, name in missing if name not in listed}))
