@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
+
+from jsonschema.validators import validator_for
+from openapi_spec_validator.schemas import schema_v2, schema_v30, schema_v31
+from referencing.jsonschema import EMPTY_REGISTRY
 
 from fireswarm import pipelines, truncate
 
@@ -11,6 +16,14 @@ from .bundle import Bundle, Dangling, Place
 from .operation_reader import MAX_ABOUT_CHARS, OperationReader, server_url
 from .reading import Reading, Unreadable
 from .security import Schemes
+
+MAX_CHECKED_CHARS = 1_000_000
+"""Larger documents are not compared with the form of OpenAPI: it would take too long."""
+
+MAX_FAULTS = 20
+MAX_FAULT_CHARS = 200
+FORMS: dict[str, Any] = {"2.0": schema_v2, "3.0": schema_v30, "3.1": schema_v31}
+"""JSON Schemas of OpenAPI itself, by its version."""
 
 
 def read(files: Mapping[str, str], main: str, name: str) -> Reading:
@@ -43,6 +56,7 @@ class _Reader:
         if self.root.pairs("webhooks"):
             at = self.bundle.position(self.root.value, "webhooks")
             self._miss("document", "webhooks", at, "the API calls these addresses; a node does not")
+        self._check_form()
         if not self.reading.operations:
             listed = "; ".join(each.reason for each in self.reading.unread[:3])
             raise Unreadable(f"{self.bundle.main.source.name} describes no operations{f': {listed}' if listed else ''}")
@@ -50,6 +64,28 @@ class _Reader:
 
     def _miss(self, part: Any, name: str, position: str, reason: str) -> None:
         self.reading.unread.append(pipelines.Unread(name=name, reason=reason, position=position, part=part))
+
+    def _check_form(self) -> None:
+        """List where the main document breaks the rules of OpenAPI: what is there may mean something else."""
+        source, document = self.bundle.main.source, self.root.value
+        version = str(document.get("openapi") or document.get("swagger") or "")[:3]
+        if len(source.text) > MAX_CHECKED_CHARS or version not in FORMS:
+            return
+        try:
+            form = dict(FORMS[version])
+            validator = validator_for(form)(form, registry=EMPTY_REGISTRY)  # nothing is fetched
+            faults = list(islice(validator.iter_errors(document), MAX_FAULTS))
+        except RecursionError:
+            return
+        for fault in faults:
+            path = [str(each) if isinstance(each, str) else int(each) for each in fault.absolute_path]
+            container, key, value = None, None, document
+            for key in path:
+                container, value = value, value[key]
+            told = truncate(fault.message, MAX_FAULT_CHARS) if fault.message[:1] not in "{[" else "it fits no form"
+            position = self.bundle.position(container, key)
+            name = "/".join(map(str, path)) or source.name
+            self._miss("document", name, position, f"OpenAPI {version} has another form: {told}")
 
     def _base_url(self) -> None:
         servers = self.root.entries("servers")

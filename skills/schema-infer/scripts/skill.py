@@ -112,7 +112,7 @@ def _read(found: Mapping[str, str], carried: pipelines.Carried, name: str) -> Re
                 from . import openapi
             except ImportError as error:
                 raise RuntimeError(
-                    f"references are followed with referencing: {install_command('pipeline')}"
+                    f"OpenAPI is read with referencing and openapi-spec-validator: {install_command('pipeline')}"
                 ) from error
             return openapi.read(carried.tree(pipelines.SOURCES), found["main"], name)
         case _:

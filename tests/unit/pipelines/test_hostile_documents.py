@@ -116,6 +116,7 @@ def test_document_beyond_a_limit_gets_one_error(text: str, why: str, tmp_path: P
         ('/bad: {get: {parameters: [{in: header, name: "a\\r\\nEvil: x"}]}}', "GET /bad header a\r\nEvil: x"),
         ("/bad: {get: {parameters: [{in: path, name: id}]}}", "GET /bad path id"),
         (f"/bad: {{get: {{parameters: [{{in: query, name: {'n' * 201}}}]}}}}", f"GET /bad query {'n' * 201}"),
+        ("/bad: {get: {parameters: {}}}", "paths//bad/get/parameters"),
         ("/good: {get: {operationId: again}}", "api.yaml /good"),
     ],
 )
