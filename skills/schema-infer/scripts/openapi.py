@@ -14,7 +14,7 @@ from fireswarm import pipelines, truncate
 
 from .bundle import Bundle, Dangling, Place
 from .operation_reader import MAX_ABOUT_CHARS, OperationReader, server_url
-from .reading import Reading, Unreadable
+from .reading import Reading, Unreadable, unique_key
 from .security import Schemes
 
 MAX_CHECKED_CHARS = 1_000_000
@@ -143,14 +143,7 @@ class _Reader:
         literal = next((part for part in path.split("/") if part and not part.startswith("{")), "api")
         resource = _identifier(tags[0] if tags else literal, literal)
         action = _identifier(place.text("operationId"), f"{verb} {path}")
-        number = 1
-        while True:
-            ending = f"_{number}" if number > 1 else ""
-            key = f"{resource}.{action[: 64 - len(ending)]}{ending}"
-            if (function := key.replace(".", "_")) not in self.functions:
-                self.functions.add(function)
-                return key
-            number += 1
+        return unique_key(resource, action, self.functions)
 
 
 def _identifier(text: str, otherwise: str) -> str:

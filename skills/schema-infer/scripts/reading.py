@@ -9,10 +9,23 @@ from fireswarm import Evidence, TraceEntry, TraceMap, pipelines
 
 MAX_QUOTE_CHARS = 200
 MAX_EVIDENCE = 20
+MAX_KEY_CHARS = 64
 
 
 class Unreadable(ValueError):
     """The source does not have the form that its reader expects; the message says what is missing."""
+
+
+def unique_key(resource: str, action: str, taken: set[str]) -> str:
+    """Return a key whose function no other operation has, and add the function to *taken*."""
+    number = 1
+    while True:
+        ending = f"_{number}" if number > 1 else ""
+        key = f"{resource}.{action[: MAX_KEY_CHARS - len(ending)]}{ending}"
+        if (function := key.replace(".", "_")) not in taken:
+            taken.add(function)
+            return key
+        number += 1
 
 
 @dataclass(slots=True)

@@ -23,11 +23,14 @@ from fireswarm import (
     truncate,
 )
 
-from . import markdown, recorded
+from . import recorded
 from .reading import Reading, Source
 
 MAX_NOTES = 10
 """So many operations that were not read are named in the result; the file names all."""
+
+COUNTS = {"openapi": pipelines.measure, "markdown": pipelines.measure_markdown}
+"""What counts the document of each reader, apart from the reader."""
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 
@@ -48,11 +51,11 @@ def run(request: SkillRequest) -> SkillResult:
     try:
         reading = _read(found, carried, name)
         schema = reading.schema()
-        if found["reader"] == "openapi":
-            measured = pipelines.measure(schema, carried.tree(pipelines.SOURCES), found["main"])
+        if found["reader"] in COUNTS:
+            measured = COUNTS[found["reader"]](schema, carried.tree(pipelines.SOURCES), found["main"])
             if measured.lost:
                 return SkillResult.failure(f"lost of {found['main']}: {_some(measured.lost)}")
-            operations = measured.parts["operations"]
+            operations = measured.parts.get("operations", pipelines.PartCount())
             counts = {"present": operations.present, "found": operations.found, "parts": measured.parts}
             schema = schema.model_copy(update=counts)
         trace = reading.trace_map(schema)
@@ -99,13 +102,13 @@ def _read(found: Mapping[str, str], carried: pipelines.Carried, name: str) -> Re
     if found["reader"] == "recorded":
         node = pipelines.recorded_node(carried.json(pipelines.RECORDING))
         return recorded.read(node, carried.tree(pipelines.SOURCES), name)
-    source = Source(found["main"], carried.text(f"{pipelines.SOURCES}{found['main']}"))
     match found["reader"]:
         case "typescript":
             try:
                 from . import typescript
             except ImportError as error:
                 raise RuntimeError(f"TypeScript is read with tree-sitter: {install_command('pipeline')}") from error
+            source = Source(found["main"], carried.text(f"{pipelines.SOURCES}{found['main']}"))
             return typescript.read(source, name)
         case "openapi":
             try:
@@ -116,7 +119,12 @@ def _read(found: Mapping[str, str], carried: pipelines.Carried, name: str) -> Re
                 ) from error
             return openapi.read(carried.tree(pipelines.SOURCES), found["main"], name)
         case _:
-            return markdown.read(source, name)
+            try:
+                from . import markdown
+            except ImportError as error:
+                told = f"Markdown is read with markdown-it-py: {install_command('pipeline')}"
+                raise RuntimeError(told) from error
+            return markdown.read(carried.tree(pipelines.SOURCES), name)
 
 
 def _ask(carried: pipelines.Carried, name: str, source_type: str, why: str) -> SkillResult:

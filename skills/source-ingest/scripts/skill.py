@@ -21,6 +21,9 @@ from fireswarm import (
 from .recording import record
 
 MAX_BYTES = 20_000_000
+HTML = (".html", ".htm")
+"""Pages are turned into Markdown."""
+
 MAX_ARCHIVE_BYTES = 100_000_000
 """node-normalize accepts no larger sources."""
 
@@ -47,7 +50,11 @@ def run(request: SkillRequest) -> SkillResult:
             text = content.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError:
             return SkillResult.failure(f"{file['name']} is not UTF-8 text: save it as UTF-8")
-        carried.write(f"{pipelines.SOURCES}{file['name']}", text)
+        name = file["name"]
+        if name.lower().endswith(HTML):
+            # Evidence cites the lines of the bundle: what an advisor and a reader of Markdown can read.
+            name, text = f"{name}.md", pipelines.page_as_markdown(text)
+        carried.write(f"{pipelines.SOURCES}{name}", text)
         lines += len(text.splitlines())
     told = f"{count_noun(len(source['files']), 'file')}, {count_noun(lines, 'line')} in the bundle"
     if carried.json("classification.json")["reader"] == "recorded":

@@ -72,6 +72,7 @@ def _request(
                 body |= _entries(each, value) if is_form else {each.name: value}
             case place:
                 {"query": query, "header": headers, "cookie": cookies}[place] |= _entries(each, value)
+    path = path.replace("{", "%7B").replace("}", "%7D")  # those left are no placeholders
     _authenticate(operation, query, headers, cookies)
     if cookies:
         headers["Cookie"] = "; ".join(

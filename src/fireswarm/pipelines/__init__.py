@@ -11,7 +11,11 @@ from fireswarm.pipelines.documents.counting import (
     VERBS,
     count_calls,
     count_openapi,
+    is_call,
+    is_markdown,
     measure,
+    measure_markdown,
+    page_as_markdown,
 )
 from fireswarm.pipelines.documents.loading import LoadedDocument, Spot, load_document
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out
@@ -96,6 +100,8 @@ __all__ = [
     "identifier",
     "infer",
     "is_archive",
+    "is_call",
+    "is_markdown",
     "lay_out",
     "listed_nodes",
     "load_document",
@@ -103,9 +109,11 @@ __all__ = [
     "lost_operations",
     "material_of",
     "measure",
+    "measure_markdown",
     "next_round",
     "operation_keys",
     "package_root",
+    "page_as_markdown",
     "quote_address",
     "recorded_node",
     "replay_cases",

@@ -13,7 +13,7 @@ from fireswarm.contracts.skills.advice import ADVICE, AdviceKind, AdviceRequest,
 from fireswarm.contracts.skills.limits import MAX_CHANGED_FILES
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import GateFailed, InvalidInput
-from fireswarm.pipelines.documents.counting import measure
+from fireswarm.pipelines.documents.counting import measure, measure_markdown
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried
 from fireswarm.pipelines.generated_code import code_faults
 from fireswarm.pipelines.node.schema import NodeSchema
@@ -27,7 +27,7 @@ SNAPSHOT, INFERRED, TRACE, ALLOWLIST = (
     "allowlist.json",
 )
 CLASSIFICATION = "classification.json"
-LOSSES = {"openapi": measure}
+LOSSES = {"openapi": measure, "markdown": measure_markdown}
 """What counts the document of each reader, apart from the reader."""
 
 MAX_NAMED = 10
@@ -165,4 +165,7 @@ def _advised_schema(request: AdviceRequest, content: Mapping[str, Any]) -> str:
     sources = {
         piece.name.removeprefix(SOURCES): piece.text for piece in request.material if piece.name.startswith(SOURCES)
     }
-    return "; ".join(trace_faults(TraceMap.model_validate(content["trace"]), schema.fields(), sources))
+    faults = trace_faults(TraceMap.model_validate(content["trace"]), schema.fields(), sources)
+    lost = measure_markdown(schema, sources, "").lost[:MAX_NAMED]
+    faults += [f"the source has {name}: add the operation, or list it in unread with the reason" for name in lost]
+    return "; ".join(faults)

@@ -135,21 +135,69 @@ def _names(known: _Files, schema: Any, file: str) -> set[str]:
     return names
 
 
-_CALL = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)[ \t]++(https?://[^\s`\"'<>|]++|/[^\s`\"'<>|]*+)")
-
-
-def count_calls(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield the line, the method and the address of each call that a text names, such as ``GET /links``."""
-    for number, line in enumerate(text.splitlines(), 1):
-        for call in _CALL.finditer(line):
-            yield number, call[1], call[2]
-
-
 class Measured(NamedTuple):
     """How many operations, parameters, bodies and names of bodies there are and were found; what is lost, by name."""
 
     parts: dict[str, PartCount]
     lost: list[str]
+
+
+_LINE = re.compile(
+    r"([-+*>#|`_ \t0-9.]*+)(GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)\b([`*_:| \t]++)"
+    r"((?:/|https?://)(?:[^\s`*|<>\"']|<[\w-]++>)*+)[`*_]*+(?:[ \t]++HTTP/[0-9.]++)?(.*)"
+)
+"""What precedes a call, its method, what separates it from the address, the address, and the rest of the line."""
+
+_FENCE = re.compile(r"[ \t]*+(```|~~~)")
+
+
+def is_markdown(file: str) -> bool:
+    """Return whether a file of the bundle is a text in Markdown, by its name."""
+    return file.lower().endswith((".md", ".markdown", ".txt"))
+
+
+def is_call(line: str) -> bool:
+    """Return whether a line is a call: it is marked (code, bold, heading, list, table), or there is nothing else."""
+    found = _LINE.fullmatch(line)
+    return found is not None and (bool(re.search(r"[-+*>#|`_]", found[1] + found[3])) or not found[5].strip())
+
+
+def count_calls(text: str) -> Iterator[tuple[int, str, str]]:
+    """Yield line, method and address of each line of a text in Markdown that begins with a call.
+
+    In a block of code the line may go on; elsewhere see `is_call`.
+    """
+    fence = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if mark := _FENCE.match(line):
+            fence = "" if fence == mark[1] else fence or mark[1]
+            continue
+        found = _LINE.fullmatch(line)
+        if found is not None and (not found[1].strip() if fence else is_call(line)):
+            address = found[4].partition("?")[0].partition("#")[0].rstrip(".,;:)")
+            address = re.sub(r"(?<=/)(?::([A-Za-z_]\w*+)|<([A-Za-z_][\w-]*+)>)", r"{\1\2}", address)
+            yield number, found[2], address.rstrip("/") if len(address) > 1 else address
+
+
+def page_as_markdown(text: str) -> str:
+    """Return a page of HTML as Markdown."""
+    import html_to_markdown
+
+    converted = html_to_markdown.convert(text)
+    return converted.content or ""
+
+
+def measure_markdown(schema: NodeSchema, files: Mapping[str, str], main: str) -> Measured:
+    """Compare a schema with the calls in the texts of a bundle, which are *main* and all others."""
+    listed = {each.name for each in schema.unread}
+    known = {(each.method, each.path) for each in schema.operations}
+    known |= {(method, f"{schema.base_url}{path}") for method, path in known}
+    texts = [text for name, text in files.items() if is_markdown(name)]
+    present = {(method, address) for text in texts for _, method, address in count_calls(text)}
+    missing = present - known
+    parts = {"operations": PartCount(present=len(present), found=len(present) - len(missing))} if present else {}
+    lost = sorted(name for method, path in missing if (name := f"{method} {path}") not in listed)
+    return Measured(parts, lost)
 
 
 def measure(schema: NodeSchema, files: Mapping[str, str], main: str) -> Measured:
