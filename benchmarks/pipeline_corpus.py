@@ -1,12 +1,16 @@
-"""How much of published nodes the pipeline reads: `python -m benchmarks.pipeline_corpus FOLDER` prints a line of JSON.
+"""How much of published nodes and API documents is read: `python -m benchmarks.pipeline_corpus FOLDER` prints JSON.
 
-FOLDER holds unpacked npm packages with built nodes (`npm pack NAME`, then `tar xzf`). A ``node_modules`` folder
-inside a package is used. Each node is run confined, without network.
+FOLDER holds unpacked packages (`npm pack NAME`, then `tar xzf`). A ``node_modules`` folder inside a package is used.
+Each built node in them is run confined, without network. Each OpenAPI document and each folder with Markdown becomes a
+node whose tests are run: see ``document_corpus.py``.
 
 - ``operations_present``: in the descriptions; ``operations_found``: of the newest version; the others are listed;
 - ``method_and_path``: operations that sent a request; ``base_urls``: nodes with a base URL, of those that sent one;
 - ``replayed``: operations whose template repeats all recorded requests and items, of those that sent something;
-- ``lost_silently``: operations in a description, counted apart from the reader, that are neither found nor listed.
+- ``lost_silently``: operations in a description, and parts of documents, counted apart from the reader, that are
+  neither found nor listed;
+- ``documents``: operations, parameters, bodies and their fields, present and found; ``nodes_that_pass``: nodes whose
+  tests pass, of those that need no advisor. ``failed`` has the reasons of the others.
 """
 
 from __future__ import annotations
@@ -21,11 +25,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.document_corpus import find_documents, judge_document
 from fireswarm import pipelines
 from fireswarm.settings.packaged import packaged_path
 
 RECORDER = packaged_path("skills") / "source-ingest" / "recorder"
 SECONDS = 120.0
+MAX_REASON_CHARS = 200
 
 
 def record(root: Path, file: Path) -> dict[str, Any]:
@@ -70,32 +76,50 @@ def judge(node: dict[str, Any]) -> Iterator[tuple[str, int]]:
         yield "replayed", 1
 
 
-def main() -> None:
-    """Record all nodes below the folder that is named, and print the counts."""
-    started = time.monotonic()
-    folder = Path(sys.argv[1]).resolve()
+def count_nodes(folder: Path, counts: Counter[str], failed: dict[str, str]) -> int:
+    """Add the counts of all nodes below a folder; returns how many files have nodes."""
     packages = [path.parent for path in sorted(folder.rglob("package.json")) if "node_modules" not in path.parts]
     outer = [each for each in packages if not any(each.is_relative_to(other) for other in packages if other != each)]
     files = [
         (root, file) for root in outer for file in sorted(root.rglob("*.node.js")) if "node_modules" not in file.parts
     ]
-    counts: Counter[str] = Counter()
-    failed: dict[str, str] = {}
     with ThreadPoolExecutor(2) as pool:
-        for (root, file), recording in zip(files, pool.map(record, *zip(*files, strict=True)), strict=True):
+        recordings = pool.map(record, [root for root, _ in files], [file for _, file in files])
+        for (root, file), recording in zip(files, recordings, strict=True):
             if "error" in recording:
-                failed[str(file.relative_to(root))] = str(recording["error"]).splitlines()[0][:200]
+                failed[str(file.relative_to(root))] = str(recording["error"]).splitlines()[0][:MAX_REASON_CHARS]
             for node in recording.get("nodes") or ():
-                for name, number in judge(node):
-                    counts[name] += number
-    sending = max(counts["method_and_path"], 1)
-    shares = {
-        "method_and_path_share": round(counts["method_and_path"] / max(counts["operations_present"], 1), 3),
-        "base_url_share": round(counts["base_urls"] / max(counts["nodes_that_send"], 1), 3),
-        "replay_passed_share": round(counts["replayed"] / sending, 3),
-    }
-    seconds = round(time.monotonic() - started, 1)
-    print(json.dumps({**counts, **shares, "files": len(files), "files_not_run": failed, "seconds": seconds}))
+                counts.update(Counter(dict(_sums(judge(node)))))
+    return len(files)
+
+
+def _sums(pairs: Iterator[tuple[str, int]]) -> Counter[str]:
+    sums: Counter[str] = Counter()
+    for name, number in pairs:
+        sums[name] += number
+    return sums
+
+
+def main() -> None:
+    """Read all nodes and documents below the folder that is named, and print the counts."""
+    started = time.monotonic()
+    folder = Path(sys.argv[1]).resolve()
+    nodes: Counter[str] = Counter()
+    documents: Counter[str] = Counter()
+    failed: dict[str, str] = {}
+    told: dict[str, Any] = {"files": count_nodes(folder, nodes, failed)}
+    if told["files"]:
+        told |= nodes
+        told["method_and_path_share"] = round(nodes["method_and_path"] / max(nodes["operations_present"], 1), 3)
+        told["base_url_share"] = round(nodes["base_urls"] / max(nodes["nodes_that_send"], 1), 3)
+        told["replay_passed_share"] = round(nodes["replayed"] / max(nodes["method_and_path"], 1), 3)
+    for path in find_documents(folder):
+        counts, why = judge_document(path)
+        documents += counts
+        if why:
+            failed[str(path.relative_to(folder))] = why
+    told |= {"documents": dict(documents)} if documents else {}
+    print(json.dumps({**told, "failed": failed, "seconds": round(time.monotonic() - started, 1)}))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -191,3 +192,70 @@ async def test_killed_pipeline_continues_without_paying_for_advice_twice(
     await work(swarm, advised(swarm, counting))
     assert (await family(swarm, root))["root"].status is TaskStatus.DONE
     assert len(asked) == 2, "one translation, one fix"
+
+
+UNPLACED = """# Notes
+
+Base URL: https://notes.example/v1
+
+## List notes
+
+```
+GET /notes
+```
+
+## Add a note
+
+```
+POST /notes
+```
+
+| Name | Type |
+| --- | --- |
+| text | string |
+
+## Change a note
+
+```
+PUT /notes/:id
+```
+
+| Name | Type |
+| --- | --- |
+| id | string |
+| text | string |
+"""
+
+
+async def test_advisor_gets_one_operation_at_a_time_with_its_source(swarm: SwarmRig, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def one_function(request: Any) -> dict[str, Any]:
+        text = request.messages[0].text
+        name = re.findall(r"Write the function `(\w+)`", text)[0]
+        asked.append(text)
+        sending = {
+            "note_add_a_note": 'send("POST", "/notes", body=_text(parameters))',
+            "note_change_a_note": 'send("PUT", "/notes/" + quote(parameters["id"]), body=_text(parameters))',
+        }[name]
+        lines = ["from __future__ import annotations", "from typing import Any", "from urllib.parse import quote"]
+        lines += ["from .transport import Send", "", "def _text(parameters: dict[str, Any]) -> dict[str, Any]:"]
+        lines += [
+            '    return {"text": parameters["text"]}',
+            "",
+            f"def {name}(parameters: dict[str, Any], send: Send) -> Any:",
+        ]
+        content = "\n".join([*lines, f"    return {sending}", ""])
+        return {"files": [{"path": "nodes/notes/operations.py", "content": content}], "notes": ""}
+
+    (tmp_path / "notes.md").write_text(UNPLACED)
+    root = await submit(swarm, tmp_path / "notes.md")
+    await work(swarm, advised(swarm, one_function))
+    tasks = await family(swarm, root)
+    assert tasks["root"].status is TaskStatus.DONE, {name: task.summary for name, task in tasks.items()}
+    assert len(asked) == 2
+    assert "where text is sent" in asked[0] and "PUT /notes/:id" not in asked[0].partition("# source_bundle")[0]
+    code = (await files(swarm, tasks["root"]))["project/nodes/notes/operations.py"]
+    assert 'return send("GET", "/notes")' in code, "written by template"
+    assert code.count("def _text") == 1
+    assert "NotImplementedError" not in code

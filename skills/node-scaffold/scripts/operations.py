@@ -47,8 +47,12 @@ def code_of(operation: pipelines.Operation, about: str) -> str:
 
 def names_used(code: str) -> list[str]:
     """Return the names of shaping.py in *code*."""
-    words = set(re.findall(r"\w+", re.sub(r'"(?:[^"\\]|\\.)*"', "", code)))
-    return sorted(words.intersection(NAMES))
+    return sorted(words_in(code).intersection(NAMES))
+
+
+def words_in(code: str) -> set[str]:
+    """Return the words of code that stand in no text."""
+    return set(re.findall(r"\w+", re.sub(r'"(?:[^"\\]|\\.)*"', "", code)))
 
 
 def _answer(number: str) -> str:

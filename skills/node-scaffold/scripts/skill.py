@@ -41,7 +41,7 @@ def run(request: SkillRequest) -> SkillResult:
     stubs = "\n".join(_function(schema, operation) for operation in schema.operations)
     used = operations.names_used(stubs)
     imports = f"from .shaping import {', '.join(used)}\n" if used else ""
-    imports += f"from .transport import {'Send, credential' if 'credential(' in stubs else 'Send'}"
+    imports += f"from .transport import {'Send, credential' if 'credential' in operations.words_in(stubs) else 'Send'}"
     for name in ("__init__", "node", "transport", "operations"):
         template = Template((TEMPLATES / f"{name.strip('_')}.py.tmpl").read_text(encoding="utf-8"))
         carried.write_project({f"{package}/{name}.py": template.substitute(values, stubs=stubs, imports=imports)})

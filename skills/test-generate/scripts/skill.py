@@ -37,11 +37,12 @@ def run(request: SkillRequest) -> SkillResult:
     """Return ``tests/test_<name>.py``, and with advice ``tests/test_<name>_advised.py``."""
     carried = pipelines.Carried.of(request)
     schema = pipelines.load_schema(carried)
+    inputs = carried.json("node_schema.json")["inputs"]
     replayed: set[str] = set()
     if pipelines.RECORDING in carried:
         replayed = _replay(carried, schema)
     elif schema.source_type == "TYPE2":
-        replayed = _documented(carried, schema)
+        replayed = _documented(carried, schema, inputs)
     unclear = [
         operation.key
         for operation in schema.operations
@@ -51,7 +52,7 @@ def run(request: SkillRequest) -> SkillResult:
         told = f"the schema does not say what {', '.join(unclear)} send"
         asks = _asks(carried, schema.name, unclear)
         return SkillResult(state=SkillState.ADVICE_REQUIRED, summary=told, asks=asks)
-    carried.write_project({f"tests/test_{schema.name}.py": _tests(schema, replayed)})
+    carried.write_project({f"tests/test_{schema.name}.py": _tests(schema, inputs, replayed)})
     for advice in request.advice:
         drafts = CodeAdvice.model_validate(advice.content).files
         carried.write_project({draft.path: draft.content for draft in drafts})
@@ -79,9 +80,9 @@ def _replay(carried: pipelines.Carried, schema: pipelines.NodeSchema) -> set[str
     return {case["operation"] for case in cases}
 
 
-def _documented(carried: pipelines.Carried, schema: pipelines.NodeSchema) -> set[str]:
+def _documented(carried: pipelines.Carried, schema: pipelines.NodeSchema, inputs: dict[str, Any]) -> set[str]:
     """Write the tests of what the document asks for. Returns the operations that they cover."""
-    cases = documented.cases_of(schema, carried.json("node_schema.json")["inputs"])
+    cases = documented.cases_of(schema, inputs)
     asked = {"base_url": schema.base_url, "credential": documented.credential_fields(schema), "cases": cases}
     template = Template((REFERENCES / "documented.py.tmpl").read_text(encoding="utf-8"))
     if cases:
@@ -94,11 +95,11 @@ def _documented(carried: pipelines.Carried, schema: pipelines.NodeSchema) -> set
     return {case["operation"] for case in cases}
 
 
-def _tests(schema: pipelines.NodeSchema, replayed: set[str]) -> str:
+def _tests(schema: pipelines.NodeSchema, inputs: dict[str, Any], replayed: set[str]) -> str:
     head = (REFERENCES / "tests.py.tmpl").read_text(encoding="utf-8").replace("$name", schema.name)
     told = [operation for operation in schema.operations if operation.method and operation.path]
     cases = [_case(schema, operation) for operation in told if operation.key not in replayed]
-    refusals = [_refusal(schema, operation) for operation in schema.operations]
+    refusals = [_refusal(operation, inputs[operation.key]) for operation in schema.operations]
     return "\n\n\n".join(text.strip("\n") for text in [head, *cases, *refusals] if text) + "\n"
 
 
@@ -122,8 +123,8 @@ def _case(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
     return "\n".join(lines)
 
 
-def _refusal(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
-    required = [parameter.given_as for parameter in schema.parameters_of(operation.key) if parameter.required]
+def _refusal(operation: pipelines.Operation, wanted: dict[str, Any]) -> str:
+    required = [name for name in wanted["required"] if "default" not in wanted["properties"][name]]
     if not required:
         return ""
     return (

@@ -28,8 +28,11 @@ from fireswarm.swarm.turn.engines.by_code import run_in_process, run_journaled
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
-MAX_QUESTIONS = 3
-"""Maximum number of questions one step may ask its advisor."""
+MAX_QUESTIONS = 100
+"""Maximum number of questions one step may ask its advisor, such as one for each operation."""
+
+MAX_SAME_QUESTIONS = 3
+"""How often a step may ask the same question."""
 
 ANSWER = "advice"
 """Name of the question that a person answers in place of the advisor."""
@@ -56,13 +59,15 @@ class AdviceEngine:
         """Run the step's code, and again after each piece of advice, until it requests no more."""
         step = self.skill.name
         request = request.model_copy(update={"limits": turn.swarm.settings.backbone})
+        asked: list[str] = []
         while True:
             result = await run_in_process(turn, self.skill, request)
             check_step(step, self.mode, request, result)
             if result.asks is None or result.state is not SkillState.ADVICE_REQUIRED:
                 return result
-            if len(request.advice) >= MAX_QUESTIONS:
-                raise GateFailed(f"{step} asks for advice again after {MAX_QUESTIONS} answers")
+            asked.append(_digest(result.asks))
+            if len(asked) > MAX_QUESTIONS or asked.count(asked[-1]) > MAX_SAME_QUESTIONS:
+                raise GateFailed(f"{step} asks for advice again after {len(asked) - 1} answers")
             advice = await _advise(step, result.asks, request, turn, self.mind)
             if isinstance(advice, SkillResult):
                 return advice

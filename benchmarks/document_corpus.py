@@ -1,0 +1,75 @@
+"""How much of public API documents the pipeline reads, and how many of the nodes pass their tests.
+
+Each OpenAPI document below a folder becomes a node in this process, without a model; so does each folder that has
+Markdown with calls. The tests of the nodes are run confined.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fireswarm import errors, pipelines
+from fireswarm.contracts.skills.skill import SkillState
+from tests.support.documents import ALL, run_steps
+
+MAX_BYTES = 20_000_000
+"""The pipeline takes no larger document."""
+
+
+def find_documents(folder: Path) -> Iterator[Path]:
+    """Yield the OpenAPI documents below a folder, and the folders in it with Markdown that names calls."""
+    for path in sorted(folder.rglob("*")):
+        if "node_modules" in path.parts or not path.is_file():
+            continue
+        if path.suffix in (".json", ".yaml", ".yml") and path.stat().st_size <= MAX_BYTES and _is_openapi(path):
+            yield path
+    for path in sorted({each.parent for each in folder.rglob("*.md")}):
+        texts = [each.read_text(encoding="utf-8", errors="replace") for each in path.glob("*.md")]
+        if "node_modules" not in path.parts and sum(len(list(pipelines.count_calls(text))) for text in texts) >= 5:
+            yield path
+
+
+def _is_openapi(path: Path) -> bool:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if "openapi" not in text and "swagger" not in text:
+        return False
+    try:
+        value = pipelines.load_document(text).value
+    except errors.InvalidInput:
+        return "paths" in text
+    return isinstance(value, dict) and bool({"openapi", "swagger"} & value.keys()) and bool(value.get("paths"))
+
+
+def judge_document(path: Path) -> tuple[Counter[str], str]:
+    """Return the counts of one document, and why it did not become a node that passes its tests, or ""."""
+    counts = Counter({"documents": 1})
+    with tempfile.TemporaryDirectory() as place:
+        work = Path(place).resolve()
+        result, files = run_steps(path, work, ALL, name="made")
+        if "node_schema.json" in files:
+            schema = pipelines.load_schema(files)
+            counts["documents_read"] += 1
+            for kind, count in schema.parts.items():
+                counts[f"{kind}_present"] += count.present
+                counts[f"{kind}_found"] += count.found
+            counts["listed_as_unread"] += len(schema.unread)
+            counts["operations_for_the_advisor"] += len(schema.to_write())
+            counts["lost_silently"] += len(_lost(schema, files))
+        if result.state is not SkillState.COMPLETED:
+            return counts, result.summary[:300]
+        outcome: dict[str, Any] = files.json("validation.json")
+        has_stubs = "node_schema.json" in files and bool(pipelines.load_schema(files).to_write())
+        counts["nodes_that_need_an_advisor"] += has_stubs
+        counts["nodes"] += not has_stubs
+        counts["nodes_that_pass"] += outcome["passed"] and not has_stubs
+        return counts, "" if outcome["passed"] or has_stubs else f"{outcome['pytest']} {outcome['faults'][:2]}"
+
+
+def _lost(schema: pipelines.NodeSchema, files: Any) -> list[str]:
+    classified = files.json("classification.json")
+    count = {"openapi": pipelines.measure, "markdown": pipelines.measure_markdown}.get(classified["reader"])
+    return count(schema, files.tree(pipelines.SOURCES), classified["main"]).lost if count is not None else []
