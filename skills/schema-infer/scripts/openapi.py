@@ -13,7 +13,7 @@ from referencing.jsonschema import EMPTY_REGISTRY
 from fireswarm import pipelines, truncate
 
 from .bundle import Bundle, Dangling, Place
-from .operation_reader import MAX_ABOUT_CHARS, OperationReader, server_url
+from .operation_reader import ADDRESS, MAX_ABOUT_CHARS, OperationReader, server_url
 from .reading import Reading, Unreadable, unique_key
 from .security import Schemes
 
@@ -97,10 +97,15 @@ class _Reader:
             scheme = "https" if "https" in schemes or not schemes else str(schemes[0])
             host = self.root.text("host")
             address = f"{scheme}://{host}" if host else ""
-            self.reading.base_url = f"{address}{self.root.text('basePath')}".rstrip("/")
+            url = f"{address}{self.root.text('basePath')}".rstrip("/")
+            self.reading.base_url = url if ADDRESS.fullmatch(url) else ""
             evidence = self.bundle.evidence(self.root.value, "host" if host else "basePath")
         else:
             return
+        told = servers[0].text("url") if servers else self.root.text("host")
+        if told.strip("/") and not self.reading.base_url and evidence is not None:
+            position = f"{evidence.file}:{evidence.line_start}"
+            self._miss("document", "server", position, "it is no address: the node asks for one")
         if self.reading.base_url and evidence is not None:
             self.reading.know("base_url", evidence)
 

@@ -24,6 +24,10 @@ MEDIA = ("application/json", "*/*", "+json", "/json", "application/x-www-form-ur
 
 JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 RESERVED = re.compile(r"\$(answers|credentials|each|pages?)(\.|$)")
+ADDRESS = re.compile(r"[!#-&(-;=?-~]*+")
+"""Characters of an address, without spaces, quotes and angle brackets."""
+
+MEDIA_TYPE = re.compile(r"[ -~]++")
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
 
@@ -182,7 +186,7 @@ class OperationReader:
         except Dangling as error:
             self._miss("body", "body", str(error))
             return ""
-        if content := body.pairs("content"):
+        if content := [each for each in body.pairs("content") if MEDIA_TYPE.fullmatch(each[0])]:
             kind, media = min(content, key=lambda each: _rank(each[0]))
             try:
                 media = self.bundle.follow(media)
@@ -192,6 +196,9 @@ class OperationReader:
             told = body.at("required").value
             self.is_required, self.is_needed = told is not False, told is True
             return kind
+        if body.pairs("content"):
+            self._miss("body", "body", "its media types have characters that no header may have")
+            return ""
         return self._swagger_media()
 
     def _swagger_media(self) -> str:
@@ -283,10 +290,10 @@ def _rank(kind: str) -> int:
 
 
 def server_url(server: Place) -> str:
-    """Return the address of a server, with the defaults of its variables."""
+    """Return the address of a server, with the defaults of its variables; "" for one that no address can be."""
     url = server.text("url")
     for name, variable in server.pairs("variables"):
         default = variable.at("default").value
         if isinstance(default, (str, int, float)) and not isinstance(default, bool):
             url = url.replace(f"{{{name}}}", str(default))
-    return url.rstrip("/")
+    return url.rstrip("/") if ADDRESS.fullmatch(url) else ""

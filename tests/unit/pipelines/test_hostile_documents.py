@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from fireswarm.errors import GateFailed, InvalidInput
 from fireswarm.pipelines import NodeSchema, check_step, load_document
 from fireswarm.pipelines.documents import loading
 from fireswarm.pipelines.files import Carried, lay_out
-from tests.support.documents import INFER, run_step, run_steps
+from tests.support.documents import ALL, INFER, run_step, run_steps
 
 GOOD = "  /good: {get: {operationId: good, tags: [a]}}\n"
 HEAD = 'openapi: 3.0.3\ninfo: {title: T, version: "1"}\nservers: [{url: https://t.example/v1}]\npaths:\n' + GOOD
@@ -116,6 +117,7 @@ def test_document_beyond_a_limit_gets_one_error(text: str, why: str, tmp_path: P
         ('/bad: {get: {parameters: [{in: header, name: "a\\r\\nEvil: x"}]}}', "GET /bad header a\r\nEvil: x"),
         ("/bad: {get: {parameters: [{in: path, name: id}]}}", "GET /bad path id"),
         (f"/bad: {{get: {{parameters: [{{in: query, name: {'n' * 201}}}]}}}}", f"GET /bad query {'n' * 201}"),
+        ('/bad: {post: {requestBody: {content: {"a/b\\r\\nEvil: x": {}}}}}', "POST /bad body"),
         ("/bad: {get: {parameters: {}}}", "paths//bad/get/parameters"),
         ("/good: {get: {operationId: again}}", "api.yaml /good"),
     ],
@@ -123,6 +125,30 @@ def test_document_beyond_a_limit_gets_one_error(text: str, why: str, tmp_path: P
 def test_part_that_is_malformed_is_listed(path: str, listed: str, tmp_path: Path) -> None:
     told, schema = read({"api.yaml": f"{HEAD}  {path}\n"}, tmp_path)
     assert listed in {each["name"] for each in schema["unread"]}, (told, schema.get("unread"))
+
+
+def test_text_of_a_document_becomes_no_code(tmp_path: Path) -> None:
+    """Names, ids, addresses and descriptions with quotes and line ends stay texts, and the tests of the node pass."""
+    evil = "a\"\"\"\\\n'''\nimport os #"
+    operation = {
+        "operationId": evil, "tags": [evil], "summary": evil, "responses": {},
+        "parameters": [{"name": evil, "in": "query", "schema": {"type": "string", "enum": [evil]}}],
+    }  # fmt: skip
+    text = json.dumps(
+        {
+            "openapi": "3.0.3",
+            "info": {"title": evil, "version": "1", "description": evil},
+            "servers": [{"url": f"https://t.example/{evil}"}],
+            "paths": {f"/{evil}/{{{evil}}}": {"get": operation}},
+        }
+    )
+    lay_out({"api.json": text}, tmp_path / "source")
+    result, files = run_steps(tmp_path / "source", tmp_path / "work", ALL, name="made")
+    assert result.state is SkillState.COMPLETED, result.summary
+    assert files.json("validation.json")["passed"], files.text("validation_logs.txt")
+    tree = ast.parse(files.text("project/nodes/made/operations.py"))
+    assert not [each for each in ast.walk(tree) if isinstance(each, ast.Import)]
+    assert "server" in {each["name"] for each in files.json("inferred_schema.json")["unread"]}
 
 
 def test_values_are_those_of_json() -> None:
