@@ -33,6 +33,8 @@ LINES = (
     ("python -m pkg.mod", "pkg/mod.py"),
     ("python -mpkg.mod", "pkg/mod.py"), ("python -c 'import pkg.mod'", "pkg/mod.py"), ("bash ru[^a].sh", "run.sh"),
     ("python -c 'from pkg import mod'", "pkg/mod.py"), ("bash ru[[:lower:]].sh", "run.sh"),
+    ("node run", "run.js"), ("node ./lib", "lib/index.js"), ("python -m unittest mod.Case.test", "mod.py"),
+    ("perl -I. -MFoo -e 1", "Foo.pm"), ("python -m unittest pkg.mod.Case", "pkg/mod.py"),
     ("cd sub/de*; bash ./y.sh", "sub/deep/y.sh"), ("bash */*/y.sh", "sub/deep/y.sh"), ("bash run\\\n.sh", "run.sh"),
 )  # fmt: skip
 
@@ -69,7 +71,32 @@ def test_long_line_is_read_within_a_limit(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"d{number}").mkdir()
     line = " ".join([f"d{number % 30}/{'x' * 60}{number} -{'y' * 200}" for number in range(20_000)])
-    assert files_of(Call("Bash", line), tmp_path) == ()
+    [told] = files_of(Call("Bash", line), tmp_path)
+    assert told.startswith("more places than are looked at, so it cannot be approved")
+
+
+def test_what_cannot_be_bound_is_never_approved(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for number in range(30):
+        (tmp_path / f"d{number}").mkdir()
+    for line in ("bash pipe", f"cat {' '.join(f'd{number}' for number in range(30))}; bash run.sh"):
+        before = bind_call(command_call(line, tmp_path), Grant(tmp_path))
+        answered = {place_of(before, "0/1.1"): {"approval": "yes"}}
+        after = bind_call(command_call(line, tmp_path), Grant(tmp_path))
+        assert "cannot be approved" in before.files[0]
+        assert decision_on(after, place_of(after, "0/1.1"), answered) is None
+
+
+def test_large_file_whose_time_was_set_back_is_another_one(tmp_path: Path) -> None:
+    file = tmp_path / "big.sh"
+    with file.open("wb") as large:
+        large.truncate(60_000_000)
+    before = files_of(command_call("bash big.sh", tmp_path), tmp_path)
+    times = file.stat()
+    with file.open("r+b") as large:
+        large.write(b"echo evil")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert files_of(command_call("bash big.sh", tmp_path), tmp_path) != before
 
 
 def plant(folder: Path, kind: str) -> None:

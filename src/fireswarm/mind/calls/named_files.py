@@ -6,7 +6,9 @@ import contextlib
 import hashlib
 import os
 import re
+import secrets
 import shlex
+import stat
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from pathlib import Path
@@ -18,7 +20,7 @@ from fireswarm.skills.packs.content_hash import whole_hash
 
 HASH_CHARS = 16
 MAX_HASHED_BYTES = 50_000_000
-"""Of a larger file, its size and time count."""
+"""Of a larger file, its inode, its size and the time of its last change count: no program can set that time."""
 
 MAX_NAME_CHARS = 1_000
 """Longer texts of an input are no names of files."""
@@ -28,6 +30,13 @@ MAX_LOOKS = 20_000
 """Maximum number of places at which the files of a line are looked for."""
 
 MAX_OPTION_CHARS = 100
+MAX_MODULE_PARTS = 8
+_ENDINGS = (
+    *(".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.mjs", "/index.cjs", "/package.json"),
+    *(".pm", ".rb"),
+)
+"""What interpreters add to the name of a module, besides Python."""
+
 _SEPARATORS = re.compile(r"[\s;&|()<>{}`\"'=,:@\\$]+")
 _SPACES = re.compile(r"[\s;&|<>\"'`]+")
 _COMPUTED = re.compile(
@@ -41,7 +50,8 @@ def files_of(call: gate.Call, workspace: Path) -> tuple[str, ...]:
     """Return the files of *workspace* that a call names, ``NAME sha256:HASH`` each, and the skill whose code runs.
 
     A name in a line is looked for in each folder that the line names: a shell may have gone there. Programs of the
-    system, folders, and names that a shell computes from variables and outputs are not among them.
+    system, folders, and names that a shell computes from variables and outputs are not among them. What cannot be
+    bound, a pipe or more places than are looked at, has another value at each call: no approval is valid for it.
     """
     root = Path(os.path.realpath(workspace))
     folder = call.cwd or root
@@ -51,8 +61,10 @@ def files_of(call: gate.Call, workspace: Path) -> tuple[str, ...]:
     for where, name in islice(product(folders, names), MAX_LOOKS):
         for path in _files_at(where, name):
             if path.is_relative_to(root) and path not in named:
-                named[path] = f"{path.relative_to(root).as_posix()} sha256:{_hash_of(path)}"
+                named[path] = f"{path.relative_to(root).as_posix()} {_value_of(path)}"
     listed = [*named.values()]
+    if len(folders) > MAX_FOLDERS or len(folders) * len(names) > MAX_LOOKS:
+        listed.insert(0, f"more places than are looked at, so it cannot be approved: make it shorter {_unlike_any()}")
     if call.skill is not None:
         listed.insert(0, f"skill {call.skill.name} {whole_hash(call.skill.folder)}")
     if len(listed) > MAX_NAMED_FILES:
@@ -91,18 +103,22 @@ def _folders_of(names: Sequence[str], start: Path) -> list[Path]:
     for folder in found:  # grows
         for name in names:
             for place in _places_at(folder, name):
-                if len(found) < MAX_FOLDERS and place not in found and place.is_dir():
+                if len(found) <= MAX_FOLDERS and place not in found and place.is_dir():
                     found.append(place)
     return found
 
 
 def _files_at(folder: Path, name: str) -> Iterator[Path]:
-    """Yield the file with a name, those that fit its pattern, and the module of Python with that name."""
-    module = name.replace(".", "/")
-    for each in (name, f"{module}.py", f"{module}/__main__.py", f"{module}/__init__.py"):
+    """Yield the file with a name, those that fit its pattern, and the modules of interpreters with that name."""
+    modules = [name.replace(".", "/")]
+    while "/" in modules[-1] and len(modules) <= MAX_MODULE_PARTS:  # pkg.mod.Class.method
+        modules.append(modules[-1].rpartition("/")[0])
+    python = (f"{module}{ending}" for module in modules for ending in (".py", "/__main__.py", "/__init__.py"))
+    others = (f"{name.rstrip('/')}{ending}" for ending in _ENDINGS)
+    for each in (name, *python, *others):
         for place in _places_at(folder, each):
             path = Path(os.path.realpath(place))
-            if path.is_file():
+            if path.exists() and not path.is_dir():
                 yield path
 
 
@@ -118,11 +134,18 @@ def _places_at(folder: Path, name: str) -> Iterator[Path]:
             yield from islice(folder.glob(pattern), MAX_NAMED_FILES)
 
 
-def _hash_of(path: Path) -> str:
+def _value_of(path: Path) -> str:
+    """Return what tells the content of a file from any other."""
     try:
         state = path.stat()
+        if not stat.S_ISREG(state.st_mode):
+            return f"is no file, so it cannot be approved {_unlike_any()}"
         if state.st_size > MAX_HASHED_BYTES:
-            return f"{state.st_size}-{state.st_mtime_ns}"
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:HASH_CHARS]
+            return f"{state.st_ino}-{state.st_size}-{state.st_ctime_ns}"
+        return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:HASH_CHARS]}"
     except OSError:
-        return "unreadable"
+        return "sha256:unreadable"
+
+
+def _unlike_any() -> str:
+    return f"({secrets.token_hex(4)})"
