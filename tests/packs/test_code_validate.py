@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import PIPELINE_FILE, Artifact
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import SandboxRefused
-from fireswarm.pipelines.files import FILE
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.running.in_child import load_entry
 from tests.support.confinement import hide_landlock, run_programs_of
@@ -26,9 +25,9 @@ FOLDER = packaged_path("skills") / "code-validate"
 
 def validate(tmp_path: Path, limits: BackboneSettings | None = None, **files: str) -> tuple[dict[str, Any], str]:
     """Validate a project of *files* (double underscores mean slashes); return the result and the log."""
-    artifacts = [Artifact(type=FILE, name="request_snapshot.json", value="{}")]
+    artifacts = [Artifact(type=PIPELINE_FILE, name="request_snapshot.json", value="{}")]
     for name, text in files.items():
-        artifacts.append(Artifact(type=FILE, name=f"project/{name.replace('__', '/')}.py", value=text))
+        artifacts.append(Artifact(type=PIPELINE_FILE, name=f"project/{name.replace('__', '/')}.py", value=text))
     request = SkillRequest(
         task_id="t",
         session_hash="s",

@@ -44,7 +44,7 @@ def run(request: SkillRequest) -> SkillResult:
     carried.write("pull_request.patch", made.pop("patch"), f"for `git am`: {branch}")
     carried.write_json("pull_request.json", made)
     merged = "merged" if made["merge_executed"] else "not merged"
-    where = f"branch {branch} in {snapshot['repository']}" if made["base"] else "a patch for `git am`"
+    where = f"branch {branch} in {request.context['repository']}" if made["base"] else "a patch for `git am`"
     actions = () if made["merge_executed"] else ("review the pull request, then merge it",)
     return SkillResult(
         summary=f"{where}: {count_noun(len(made['files']), 'file')}, {merged}",
@@ -97,7 +97,7 @@ def _prepare(
 ) -> dict[str, Any]:
     moment = str(snapshot["requested_at"])  # a resumed run makes the same commit
     files = carried.tree(pipelines.PROJECT)
-    named = None if request.constraints.get("read_only") else snapshot["repository"]
+    named = None if request.constraints.get("read_only") else request.context.get("repository")
     if not named:
         run_git(place, "init", "--quiet", f"--initial-branch={branch}", timeout_seconds=GIT_SECONDS)
     git = _Git(Path(str(named)).expanduser().resolve() if named else place, place / "index", moment)

@@ -38,10 +38,11 @@ def run(request: SkillRequest) -> SkillResult:
     """Return the classification, with the file and the rule that decided."""
     carried = pipelines.Carried.of(request)
     snapshot = carried.json("request_snapshot.json")
+    root = carried.source(request)
     asked = request.answers.get("source_type") or snapshot["source_type"]
     if (node := snapshot["source"].get("node")) and asked in (None, "", "TYPE1"):
         return _classified(carried, "TYPE1", "recorded", str(node), f"a package lists {node}")
-    texts = _Texts(snapshot["source"])
+    texts = _Texts(root, snapshot["source"])
     for pattern, content, kind, reader in RULES:
         if asked and asked != kind:
             continue
@@ -75,8 +76,7 @@ def _classified(carried: pipelines.Carried, kind: str, reader: str, main: str, w
 class _Texts:
     """The files of a source, each read once."""
 
-    def __init__(self, source: dict[str, Any]) -> None:
-        root = Path(source["path"])
+    def __init__(self, root: Path, source: dict[str, Any]) -> None:
         self._paths = {file["name"]: root if root.is_file() else root / file["name"] for file in source["files"]}
         self._texts: dict[str, str] = {}
 

@@ -32,7 +32,7 @@ def run(request: SkillRequest) -> SkillResult:
     """The source bundle, and a manifest of it."""
     carried = pipelines.Carried.of(request)
     source = carried.json("request_snapshot.json")["source"]
-    root = Path(source["path"])
+    root = carried.source(request)
     lines = 0
     is_archive = pipelines.is_archive(root)
     for file in source["files"]:

@@ -14,11 +14,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from fireswarm.contracts.regular_file import read_regular_file, write_without_links
-from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
+from fireswarm.contracts.skills.artifact import PIPELINE_FILE, WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import InvalidInput
 
-FILE = "pipeline_file"
 PROJECT = "project/"
 SOURCES = "source_bundle/"
 
@@ -50,7 +49,21 @@ class Carried:
     def of(cls, request: SkillRequest) -> Carried:
         """Collect the files of *request*; the last artifact of a name wins."""
         artifacts = [*request.artifacts, *(artifact for child in request.children for artifact in child.artifacts)]
-        return cls(request.workdir, {artifact.name: artifact for artifact in artifacts if artifact.type == FILE})
+        return cls(
+            request.workdir, {artifact.name: artifact for artifact in artifacts if artifact.type == PIPELINE_FILE}
+        )
+
+    def source(self, request: SkillRequest) -> Path:
+        """Return the file or folder from which the run makes a node, as the snapshot names it.
+
+        Raises InvalidInput if it is not in the place that the context of *request* names.
+        """
+        place, named = Path(self.json("request_snapshot.json")["source"]["path"]), request.context.get("source")
+        if isinstance(named, str) and named:
+            given = _local_path(named).resolve()
+            if given.exists() and not place.resolve().is_relative_to(given):
+                raise InvalidInput(f"the snapshot names {place}, which is not in {named}: submit the pipeline again")
+        return place
 
     def __contains__(self, name: str) -> bool:
         """Return True if the file exists."""
@@ -91,7 +104,9 @@ class Carried:
             raise InvalidInput(f"file limit reached: a run may write at most {MAX_FILES} files ({name})")
         self.workdir.mkdir(parents=True, exist_ok=True)
         _write(self.workdir, name, content)
-        self.made[name] = Artifact(type=FILE, name=name, uri=f"{WORKDIR_URI}{name}", summary=summary, size_bytes=size)
+        self.made[name] = Artifact(
+            type=PIPELINE_FILE, name=name, uri=f"{WORKDIR_URI}{name}", summary=summary, size_bytes=size
+        )
 
     def write_json(self, name: str, content: Any, summary: str = "") -> None:
         """Write a JSON file in canonical form: the same content gives the same bytes."""
@@ -129,7 +144,11 @@ def read_back(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def _local(artifact: Artifact) -> Path:
-    parts = urlsplit(artifact.uri or "")
-    if parts.scheme != "file":
+    if urlsplit(artifact.uri or "").scheme != "file":
         raise InvalidInput(f"{artifact.name} is at {artifact.uri}, which is not a local file")
-    return Path(unquote(parts.path))
+    return _local_path(str(artifact.uri))
+
+
+def _local_path(named: str) -> Path:
+    """Return the path that a text names, which may be an address of a file."""
+    return Path(unquote(urlsplit(named).path)) if named.startswith("file://") else Path(named).expanduser()

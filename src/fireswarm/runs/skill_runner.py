@@ -30,7 +30,7 @@ Publish = Callable[[SkillResult, Path], Awaitable[tuple[SkillResult, tuple[Artif
 """
 
 
-FILE_KEYS = ("csv", "source")
+FILE_KEYS = ("csv", "repository", "source")
 """Keys of a context beside ``path`` that skills which come with fireswarm take for a file or folder."""
 
 

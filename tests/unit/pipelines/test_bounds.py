@@ -24,7 +24,7 @@ from fireswarm.contracts.skills.advice import (
     TraceEntry,
     TraceMap,
 )
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import PIPELINE_FILE, Artifact
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import GateFailed, InvalidInput
@@ -38,7 +38,7 @@ from fireswarm.pipelines import (
     material_of,
     unified_diff,
 )
-from fireswarm.pipelines.files import FILE, safe_path
+from fireswarm.pipelines.files import safe_path
 from fireswarm.pipelines.node.schema import NodeSchema, identifier
 from fireswarm.pipelines.trace import trace_faults
 
@@ -53,7 +53,7 @@ def request(tmp_path: Path, **fields: Any) -> SkillRequest:
 
 
 def file(name: str, content: str) -> Artifact:
-    return Artifact(type=FILE, name=name, value=content)
+    return Artifact(type=PIPELINE_FILE, name=name, value=content)
 
 
 # ── scope and patches ───────────────────────────────────────────────────────────────────────────────────

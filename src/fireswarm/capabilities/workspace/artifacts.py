@@ -14,7 +14,7 @@ from pydantic import Field
 from fireswarm.capabilities.capability import tool
 from fireswarm.capabilities.workspace.outputs import OutputFile, check_artifact_name, media_type_of
 from fireswarm.capabilities.workspace.place import Hides, Workspace, place_of
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import Artifact, type_refusal
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.contracts.skills.tool import Tool, ToolAnswer
 from fireswarm.errors import InvalidInput
@@ -65,6 +65,8 @@ class ArtifactWriter:
         An artifact of the same name is replaced.
         """
         check_artifact_name(name)
+        if reason := type_refusal(type):
+            raise InvalidInput(reason)
         if (content is None) == (path is None):
             raise InvalidInput("write_artifact needs either content, a text, or path, a file")
         if path is not None and self.inputs is not None and (given := self.inputs.name_of(path)) is not None:
@@ -124,12 +126,13 @@ def artifact_of(file: OutputFile, uri: str) -> Artifact:
 def merge_outputs(earlier: Sequence[Artifact], collected: Sequence[Artifact]) -> tuple[Artifact, ...]:
     """Return the artifacts without repetition: a file that was collected replaces the artifact of its URI.
 
-    It keeps the type that the earlier one was given.
+    It keeps the type that the earlier one was given, if a model may give it: the file may have changed since.
     """
     newest = {artifact.uri: artifact for artifact in collected}
     for artifact in earlier:
         if (file := newest.get(artifact.uri)) is not None and file.type == ARTIFACT_TYPE:
-            newest[artifact.uri] = file.model_copy(update={"type": artifact.type, "summary": artifact.summary})
+            kind = file.type if type_refusal(artifact.type) else artifact.type
+            newest[artifact.uri] = file.model_copy(update={"type": kind, "summary": artifact.summary})
     kept = {number: each for number, each in enumerate(earlier) if each.uri is None or each.uri not in newest}
     last = {each.uri or number: number for number, each in kept.items()}
     return (*[each for number, each in kept.items() if last[each.uri or number] == number], *newest.values())

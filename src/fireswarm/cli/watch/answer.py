@@ -12,12 +12,9 @@ from rich.table import Table
 
 from fireswarm.cli.shared.options import console as standard_output
 from fireswarm.client import Swarm
-from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
+from fireswarm.contracts.skills.artifact import ANSWER, STORED_VALUE, Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError
-
-ANSWER = "answer"
-"""Type of the artifact that holds a model's answer."""
 
 
 class _PlainTable(TableElement):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fireswarm.cli.shared.options import console
-from fireswarm.cli.watch.answer import ANSWER, print_answer
+from fireswarm.cli.watch.answer import print_answer
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import command_line, count_noun
-from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
+from fireswarm.contracts.skills.artifact import ANSWER, PIPELINE_FILE, STORED_VALUE, Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError
 
@@ -18,7 +18,7 @@ SHOWN = ("checklist", "keyword_list", "content_summary")
 MAIN = ("report", *SHOWN, "keyword_hits", "chart")
 """Types of artifacts whose paths are printed for every task, the most complete first."""
 
-STEPS = frozenset({"pipeline_file", "inventory", ANSWER})
+STEPS = frozenset({PIPELINE_FILE, "inventory", ANSWER})
 """Types of artifacts that the objective's own task may have, but that are not for reading."""
 
 MAX_LINES = 40

@@ -11,12 +11,13 @@ from rich.tree import Tree
 
 from fireswarm.cli.shared.options import ago, console, style_status
 from fireswarm.cli.shared.tables import cell, table
-from fireswarm.cli.watch.answer import ANSWER, print_answer, read_answer
+from fireswarm.cli.watch.answer import print_answer, read_answer
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
 from fireswarm.client import Swarm
 from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.model_choice import NO_CHOICE
+from fireswarm.contracts.skills.artifact import ANSWER
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.swarm.run import RunDocument, RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskStatus

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
@@ -19,6 +21,49 @@ OUTPUT_VARIABLE = "OUTPUT_DIR"
 
 STORED_VALUE = "application/vnd.fireswarm.value+json"
 """Mime type of an artifact whose value was too large for a document and is in the blob store."""
+
+ANSWER, DIFF, ATTACHMENT, PIPELINE_FILE = "answer", "diff", "attachment", "pipeline_file"
+
+PIPELINE = "node-pipeline"
+"""The skill that plans the steps of a pipeline."""
+
+PIPELINE_STEPS = (
+    "node-normalize", "source-classify", "source-ingest", "schema-infer", "schema-build", "node-scaffold",
+    "code-convert", "code-implement", "test-generate", "code-validate", "code-fix", "pr-prepare", "pipeline-escalate",
+)  # fmt: skip
+
+OWN_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        ANSWER: (),
+        DIFF: (),
+        ATTACHMENT: (),
+        PIPELINE_FILE: (PIPELINE, *PIPELINE_STEPS),
+        "brief": ("request-clarifier",),
+        "content_summary": ("content-summarizer",),
+        "csv_forecast": ("csv-forecast",),
+        "inventory": ("workspace-inventory",),
+        "inventory_shard": ("workspace-inventory",),
+        "keyword_hits": ("keyword-search-extractor",),
+        "keyword_list": ("keyword-search-extractor",),
+        "plan": ("plan-objective",),
+        "recalled_facts": ("fact-recall",),
+        "risk_scores": ("risk-forecast",),
+        "session_summary": ("session-compactor",),
+    }
+)
+"""Types of artifacts that code of fireswarm takes for its own, with the names of the skills that make them.
+
+The types without a skill are made by fireswarm itself. Models and all other skills make none of them.
+"""
+
+
+def type_refusal(kind: str, skill: str = "") -> str:
+    """Return why the *skill*, or a model if it is "", may not make an artifact of the type *kind*, or ""."""
+    makers = OWN_TYPES.get(kind.strip().casefold())
+    if makers is None or skill in makers:
+        return ""
+    made = f"the skill {makers[0]}" if len(makers) == 1 else "a pipeline" if makers else "fireswarm"
+    return f"only {made} makes artifacts of the type {kind}: take another word, such as report"
 
 
 def is_link(uri: str) -> bool:

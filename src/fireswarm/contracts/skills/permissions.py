@@ -25,6 +25,9 @@ MAX_NAMED_FILES = 20
 APPROVE = "approve"
 """Name of the steps in which a person decides, and prefix of the names under which the answers are stored."""
 
+ADVISE = "advice"
+"""Prefix of the names under which a person's advice to a step of a pipeline is stored, in place of the model's."""
+
 APPROVAL, REASON, PLAN = "approval", "reason", "plan"
 PLAN_TOOL = "Plan"
 """Tool of a request for the approval of a plan."""

@@ -27,7 +27,7 @@ from fireswarm.contracts.skills.artifact import Artifact, Attachment, Confidence
 from fireswarm.contracts.skills.capability import CapabilityId
 from fireswarm.contracts.skills.conversation import ConversationEvent, ConversationView, InputField, PocketFact
 from fireswarm.contracts.skills.limits import BackboneSettings
-from fireswarm.contracts.skills.permissions import Approval
+from fireswarm.contracts.skills.permissions import ADVISE, APPROVE, Approval
 
 
 class Fact(Contract):
@@ -69,9 +69,10 @@ NEEDS_MODEL = "This objective needs a model"
 class Question(InputField):
     """One missing input. A blocked task holds its questions until they are answered.
 
-    ``id`` is set when the question is asked; no two questions of a task share one. ``step`` is the step of a run that
-    asked, and whose repetition gets the answer; "" if the whole turn asked. ``approval`` is the action to approve, for
-    a question for approval.
+    A skill decides the fields of an `InputField` only; fireswarm sets the others, and drops them from what a skill
+    returns. ``id`` is set when the question is asked; no two questions of a task share one. ``step`` is the step of a
+    run that asked, and whose repetition gets the answer; "" if the whole turn asked. ``approval`` is the action to
+    approve, for a question for approval.
     """
 
     id: str = Field(default="", pattern=r"^([0-9]{1,9}-[0-9]{1,4})?$")
@@ -130,9 +131,10 @@ def choice_of(question: Question, said: str) -> str | None:
     return said if not question.choices and not named else None
 
 
-def asks_approval(questions: Iterable[Question]) -> bool:
-    """Return True if one of the questions asks for approval of an action, which only a person may decide."""
-    return any(question.approval is not None for question in questions)
+def asks_a_person(questions: Iterable[Question]) -> bool:
+    """Return True if only a person may answer one of the questions: one by fireswarm itself, for approval or advice."""
+    steps = (f"{APPROVE}/", f"{ADVISE}/")
+    return any(question.approval is not None or question.step.startswith(steps) for question in questions)
 
 
 class Reply(Contract):

@@ -15,11 +15,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, truncate
+from fireswarm.contracts.skills.artifact import PIPELINE_STEPS
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, SkillRequest, SkillResult, SkillState
 from fireswarm.pipelines.files import Carried
 from fireswarm.pipelines.node.schema import NodeSchema
 
-FRONT = ("node-normalize", "source-classify", "source-ingest", "schema-infer", "schema-build", "node-scaffold")
+FRONT = PIPELINE_STEPS[:6]
 CODE = {"TYPE1": "code-convert", "TYPE2": "code-implement"}
 ROLES = {
     "node-normalize": "scout",

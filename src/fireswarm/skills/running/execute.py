@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import ExecutionMode
+from fireswarm.contracts.skills.artifact import PIPELINE_FILE, type_refusal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import PlaceRefused, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
@@ -27,6 +28,7 @@ from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.in_child import MODEL_KEYS, run_entry
+from fireswarm.skills.running.returned import as_returned
 from fireswarm.skills.running.skill_process import ConfinedProcess, Reach
 
 REFUSED_ERRORS = (f"[Errno {errno.EROFS}]", f"PermissionError: [Errno {errno.EACCES}]")
@@ -109,10 +111,27 @@ async def run_skill(
     ok, content = text
     if not ok:
         raise SkillFailed(f"skill {skill.name!r} {content}{_hint(content, reach)}")
+    return _read_result(skill, request, content)
+
+
+def _read_result(skill: Skill, request: SkillRequest, content: str) -> SkillResult:
+    """Return the result that a skill's process sent as JSON. Raises SkillFailed if it is none that it may return."""
     try:
-        return SkillResult.model_validate_json(content)
+        return as_returned(SkillResult.model_validate_json(content), request, partial(_type_refusal, skill))
     except ValidationError as error:
         raise SkillFailed(f"skill {skill.name!r} returned an invalid result: {explain_validation(error)}") from error
+    except SkillFailed as error:
+        raise SkillFailed(f"skill {skill.name!r} {error}") from error
+
+
+def _type_refusal(skill: Skill, kind: str) -> str:
+    """Return why *skill* may not make artifacts of a type, or "": a skill of the folder has no name that counts.
+
+    Steps of other pipelines carry files too; those of the node pipeline take the files of their own run only.
+    """
+    if skill.is_material:
+        return type_refusal(kind)
+    return "" if kind == PIPELINE_FILE and skill.execution_mode else type_refusal(kind, skill.name)
 
 
 def _hint(error: str, reach: Reach | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from fireswarm.contracts.skills.artifact import PIPELINE
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import ConfigError, InvalidInput, SkillFailed, SkillRefused
 from fireswarm.skills.packs.catalog import Skill
@@ -17,9 +18,12 @@ async def call_within(skill: Skill, request: SkillRequest, instead: str, run: Ru
     """Run a skill that a model calls inside its run.
 
     Such a call may be repeated and has no turn that could store state. A skill that stores state therefore needs a
-    task: it raises SkillRefused, and *instead* tells the model how to get one. Invalid inputs raise SkillRefused as
-    well; a result that breaks the skill's contract raises SkillFailed.
+    task: it raises SkillRefused, and *instead* tells the model how to get one. Steps of a pipeline, whose inputs only
+    the pipeline gives, and invalid inputs raise SkillRefused as well; a result that breaks the skill's contract raises
+    SkillFailed.
     """
+    if skill.execution_mode is not None and skill.name != PIPELINE:
+        raise SkillRefused(f"skill {skill.name!r} runs only in tasks that its pipeline planned; it was not run")
     try:
         terms = terms_of(skill)
         if terms is None:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.limits import MAX_STORED_SUMMARY_CHARS, truncate
 from fireswarm.contracts.ports import Clock, Create, Query, Snapshot, Store, Update, Write
-from fireswarm.contracts.skills.skill import Reply, asks_approval
+from fireswarm.contracts.skills.skill import Reply, asks_a_person
 from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.contracts.swarm.envelope import (
     Envelope,
@@ -99,7 +99,7 @@ class Mailbox:
 
     def answering(self, task: Task, answers: JsonObject, sender_role: str, message_id: str) -> Create:
         """Return the write that sends answers, for a commit with other writes. Raises PolicyRefused."""
-        self.policy.check_answer(sender_role, task.assigned_to, approves=asks_approval(task.questions))
+        self.policy.check_answer(sender_role, task.assigned_to, approves=asks_a_person(task.questions))
         envelope = Envelope(
             envelope_id=message_id,
             task=TaskRef(task_id=task.task_id, assigned_to=task.assigned_to),

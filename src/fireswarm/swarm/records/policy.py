@@ -66,9 +66,12 @@ class HandoffPolicy(Contract):
             )
 
     def check_answer(self, sender_role: str, role: str, *, approves: bool = False) -> None:
-        """Raise PolicyRefused unless *sender_role* may answer tasks of *role*; no role *approves* another's action."""
+        """Raise PolicyRefused unless *sender_role* may answer tasks of *role*; no role answers in a person's place.
+
+        *approves* is True for a question that only a person may answer.
+        """
         if approves and sender_role != OPERATOR:
-            raise PolicyRefused(f"{sender_role} may not approve an action of {role}: only the operator may")
+            raise PolicyRefused(f"{sender_role} may not approve or advise for {role}: only the operator may")
         allowed = self.answers.get(sender_role, self.answers.get(ANYONE, ()))
         if role not in allowed and ANYONE not in allowed:
             raise PolicyRefused(

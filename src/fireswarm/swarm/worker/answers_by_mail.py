@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.ports import Snapshot
-from fireswarm.contracts.skills.skill import asks_approval
+from fireswarm.contracts.skills.skill import asks_a_person
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, PolicyRefused
 from fireswarm.runs.skill_runner import FILE_KEYS, places_named, texts_in
@@ -33,7 +33,7 @@ async def give_answers(parts: SwarmParts, role: str, snapshot: Snapshot) -> None
             raise PolicyRefused(f"task {task.task_id} is of another session than the message")
         if task.assigned_to != role:
             raise InvalidInput(f"task {task.task_id} is for {task.assigned_to}: address the message to that role")
-        parts.mailbox.policy.check_answer(message.from_agent_id, role, approves=asks_approval(task.questions))
+        parts.mailbox.policy.check_answer(message.from_agent_id, role, approves=asks_a_person(task.questions))
         if message.from_agent_id != OPERATOR:
             _check_places(task, message.payload.answers, parts.settings.path(Path()))
 

@@ -90,13 +90,20 @@ def merge_answers(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
         raise InvalidInput(f"the answer does not fit the skill's inputs: {'; '.join(wrong)}")
     answered = {step: dict(values) for step, values in task.answered.items()}
     for question in task.questions:
-        if question.step and question.name in answers:
+        if _has_step_to_answer(task, question) and question.name in answers:
             answered.setdefault(question.step, {})[question.name] = answers[question.name]
     approvals = {
         item.name for item in task.questions if item.approval is not None or item.step.startswith(f"{APPROVE}/")
     }
     kept = {name: value for name, value in answers.items() if name not in approvals}
     return {"answers": kept} | ({"answered": answered} if answered != task.answered else {})
+
+
+def _has_step_to_answer(task: Task, question: Question) -> bool:
+    """Return True if a step gets the answer: that of an approval, only if one of its questions shows the action."""
+    if question.step.startswith(f"{APPROVE}/"):
+        return any(item.approval is not None and item.step == question.step for item in task.questions)
+    return bool(question.step)
 
 
 def with_approval(

@@ -14,6 +14,7 @@ from typing import Any
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.step_names import answer_step, answer_steps
 from fireswarm.contracts.skills.advice import Advice, AdviceKind, AdviceRequest, ExecutionMode, advice_schema
+from fireswarm.contracts.skills.permissions import ADVISE
 from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult, SkillState
 from fireswarm.contracts.swarm.task import canonical_json
 from fireswarm.errors import GateFailed
@@ -25,6 +26,7 @@ from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.swarm.turn.engines.by_code import run_in_process, run_journaled
+from fireswarm.swarm.turn.engines.pipeline import request_of_step
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
@@ -48,7 +50,11 @@ class AdviceEngine:
     mind: Mind | None = None
 
     async def run(self, turn: Turn) -> SkillResult:
-        """Run the step. Raises GateFailed for a result that its gate rejects."""
+        """Run the step.
+
+        Raises GateFailed for a result that its gate rejects, and InvalidInput for a step that no pipeline planned.
+        """
+        turn.request = await request_of_step(turn, self.skill)
 
         async def execute(request: SkillRequest) -> SkillResult:
             return await self._run_step(turn, request)
@@ -85,7 +91,7 @@ async def _advise(
         scope=list(asks.scope),
         question=truncate(asks.question, MAX_DETAIL_CHARS),
     )
-    place = f"advice/{step}/{_digest(asks)}"
+    place = f"{ADVISE}/{step}/{_digest(asks)}"
     answer = turn.task.answered.get(place, {}).get(ANSWER)
     if answer is not None:
         content, fault = _parse_operator_advice(asks, answer)

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from fireswarm.contracts.skills.artifact import type_refusal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.settings.run_folders import make_state_folder
@@ -15,6 +16,7 @@ from fireswarm.skills.packs.catalog import Skill
 from fireswarm.skills.packs.content_hash import content_hash
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.skills.running.execute import run_skill
+from fireswarm.skills.running.returned import as_returned
 from fireswarm.swarm.parts import InlineSkill
 from fireswarm.swarm.turn.engines.permission import waiting_for_approval
 from fireswarm.swarm.turn.engines.unnamed import reason_not_answered, with_note
@@ -42,7 +44,11 @@ class InlineEngine:
         listed = turn.swarm.catalog.skills.get(self.name)
         if listed is not None and (asked := _approval_question(turn, listed)) is not None:
             return asked
-        return await run_step(turn, self.name, self.skill, idempotent=listed is None or listed.idempotent)
+
+        async def execute(request: SkillRequest) -> SkillResult:
+            return as_returned(await self.skill(request), request, type_refusal)
+
+        return await run_step(turn, self.name, execute, idempotent=listed is None or listed.idempotent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from fireswarm.capabilities.workspace.outputs import prepare_outputs
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.llm.step_names import answer_steps
-from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact
+from fireswarm.contracts.skills.artifact import ANSWER, OUTPUT_FOLDER, Artifact
 from fireswarm.contracts.skills.capability import CapabilityUse
 from fireswarm.contracts.skills.skill import SkillResult, SkillState
 from fireswarm.contracts.swarm.role import RoleCard
@@ -263,9 +263,7 @@ def _result(
         raise SkillFailed("the model finished without an answer")
     artifacts = [*named_files(inputs, result.deliver), *artifacts]
     artifacts.append(
-        Artifact(
-            type="answer", name="answer", summary=truncate(answer, MAX_LABEL_CHARS), value=answer, mime="text/plain"
-        )
+        Artifact(type=ANSWER, name="answer", summary=truncate(answer, MAX_LABEL_CHARS), value=answer, mime="text/plain")
     )
     return SkillResult(
         state=SkillState.DELEGATING if result.goes_on else SkillState.COMPLETED,

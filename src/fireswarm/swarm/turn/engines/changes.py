@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import DIFF, Artifact
 from fireswarm.errors import GitFailed
 from fireswarm.processes.git import changes_since, head_commit
 from fireswarm.redaction import Redactor
@@ -55,7 +55,7 @@ async def publish_changes(turn: Turn, folder: Path | None, began: dict[str, Any]
     uri = await turn.swarm.blobs.put(f"{turn.task.session_hash}/{turn.task.task_id}/{CHANGES}", content)
     return [
         Artifact(
-            type="diff",
+            type=DIFF,
             name=CHANGES,
             summary=f"what changed in {folder.name} since commit {began['commit'][:12]}",
             uri=uri,

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from fireswarm.capabilities import grants
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.llm.tool_schema import tool_schema
-from fireswarm.contracts.skills.artifact import Confidence, Signal
+from fireswarm.contracts.skills.artifact import PIPELINE, PIPELINE_STEPS, Confidence, Signal
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES
 from fireswarm.contracts.skills.skill import REVIEW, Fact, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
@@ -178,6 +178,8 @@ def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
     unknown = [f"{task.key}: {task.skill}" for task in tasks if task.skill and task.skill not in swarm.catalog.skills]
     if unknown:
         raise InvalidInput(f"there is no such skill: {', '.join(unknown)}; omit skill to let the role choose")
+    if steps := [task for task in tasks if task.skill in PIPELINE_STEPS]:
+        raise InvalidInput(f"{steps[0].skill} is a step of a pipeline: plan one task with the skill {PIPELINE} instead")
     choose_models(turn, tasks)
     swarm.board.check_plan(tasks, turn.relatives.children if phase else ())
     for task in tasks:

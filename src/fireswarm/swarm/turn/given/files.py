@@ -22,15 +22,12 @@ from fireswarm.capabilities.workspace.outputs import number_if_taken, safe_name
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.contracts.limits import shown_id, truncate
 from fireswarm.contracts.ports import Blobs
-from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Attachment
+from fireswarm.contracts.skills.artifact import ANSWER, ATTACHMENT, STORED_VALUE, Artifact, Attachment
 from fireswarm.contracts.skills.given_files import INPUT_FOLDER, GivenFiles
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound, StoreError
 from fireswarm.settings.run_folders import make_state_folder
 from fireswarm.swarm.parts import SwarmParts
-
-ANSWER = "answer"
-"""Type of the artifact with the answer of a model."""
 
 ATTACHED, HANDED_OVER = "attached", "handed-over"
 """Folders of what a person attached, and of what the envelope brings; a task with such a key has another folder."""
@@ -173,7 +170,7 @@ def giver_of(task: Task, folders: set[str]) -> Giver:
 
 def attachments_giver(attachments: Sequence[Attachment]) -> Giver:
     """Return the files that a person attached as a giver."""
-    artifacts = [Artifact(type="attachment", name=item.name, mime=item.mime, uri=item.uri) for item in attachments]
+    artifacts = [Artifact(type=ATTACHMENT, name=item.name, mime=item.mime, uri=item.uri) for item in attachments]
     return Giver(ATTACHED, "attached to the objective", artifacts=tuple(artifacts))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fireswarm.contracts.base import Contract, count_noun
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
-from fireswarm.contracts.skills.artifact import Attachment
+from fireswarm.contracts.skills.artifact import ANSWER, Attachment
 from fireswarm.contracts.skills.skill import REVIEW
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import Task, TaskStatus
@@ -20,7 +20,6 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.turn.given.files import (
-    ANSWER,
     ATTACHED,
     HANDED_OVER,
     Giver,

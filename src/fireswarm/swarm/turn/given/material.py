@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
+from fireswarm.contracts.skills.artifact import ANSWER
 from fireswarm.contracts.text_page import fence, fence_lines
-from fireswarm.swarm.turn.given.files import ANSWER, Giver, InputFile
+from fireswarm.swarm.turn.given.files import Giver, InputFile
 
 TEXT_CHARS = 24_000
 """Maximum characters of all quoted files. A file that does not fit gets a fair share of what the others leave."""
