@@ -101,7 +101,7 @@ async def test_running_task_hears_what_another_one_tells_it_before_its_next_call
     assert "there is no agent 'gone'" in sender.told[1]
     scout = Expert("seen")
     await turn(swarm, tmp_path, scout, "scout")
-    assert "Message 1 of the b: the file is large" in scout.told[0]
+    assert "Message 1 of the agent b: the file is large" in scout.told[0]
 
 
 async def test_message_to_a_running_task_is_told_before_its_next_call_and_once(swarm: SwarmRig, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ async def test_follow_up_with_the_same_key_and_message_with_the_same_id_are_made
 ) -> None:
     task = await swarm.submit("x")
     for _ in range(2):
-        await swarm.board.say(task.task_id, "look", "b", "message-1")
+        await swarm.board.say(task.task_id, "look", "operator", "message-1")
     assert len((await swarm.task(task.task_id)).said) == 1
     await swarm.settle(await swarm.claim_one())
     first, second = [await swarm.board.go_on(task.task_id, "more", "key") for _ in range(2)]

@@ -17,6 +17,17 @@ from pydantic_core import to_json
 RoleName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 """A role name: lowercase letters, digits and hyphens. Five roles ship in ``roles/``; users can add more."""
 
+OWN_NAMES = frozenset({"operator", "parent", "person", "user", "human", "system", "fireswarm"})
+"""Names of those who are no agent of a swarm: no role and no task of a plan is called so."""
+
+
+def check_no_own_name(name: str) -> str:
+    """Return *name*. Raises ValueError for a name under which a person or fireswarm speaks."""
+    if name.strip("-._").casefold() in OWN_NAMES:
+        raise ValueError(f"{name!r} is a name of those who give work to agents: choose another one")
+    return name
+
+
 MAX_ID_CHARS = 512
 MAX_ID_BYTES = 1500
 """Firestore's limit. Ours is in characters too, so that a path in an error message stays readable."""

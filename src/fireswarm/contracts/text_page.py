@@ -28,8 +28,18 @@ def fence(text: str, origin: str) -> str:
 
 
 def fence_lines(text: str, origin: str) -> str:
-    """Return a text of one line, which cannot look like a heading of ours, as it is, and any other in a fence."""
+    """Return a text of one line as it is, for a place behind words of ours in their line, and any other in a fence."""
     return fence(text, origin) if len(text.splitlines()) > 1 else text
+
+
+def say_after(words: str, text: str, origin: str) -> str:
+    """Return *words* of ours and a stranger's text: behind them in their line, or in a fence below.
+
+    So no line of the text stands where a heading of ours could stand.
+    """
+    if len(text.splitlines()) > 1:
+        return f"{words}\n{fence(text, origin)}"
+    return f"{words}: {text}" if text else words
 
 
 def page_of_lines(

@@ -108,7 +108,7 @@ def test_outputs_of_calls_come_as_text_and_answers_stay_as_they_were() -> None:
     talk = (ChatMessage("user", "go"), ChatMessage("assistant", TEXT), ChatMessage("user", "a note", outputs=outputs))
     first, answer, last = CODEC.encode(ChatRequest("", talk, 100, tools=TOOLS), native=True).messages
     assert (first.text, answer.text, last.outputs) == ("go", TEXT, ())
-    assert last.text == f"# Output of read_file\none\n\n# Output of todo (failed)\nno\n\n{NOT_SHOWN}\n\na note"
+    assert last.text == f"# Output of read_file: one\n\n# Output of todo (failed): no\n\n{NOT_SHOWN}\n\na note"
 
 
 def test_summary_is_asked_for_as_text() -> None:

@@ -19,7 +19,16 @@ from typing import Annotated, Any, Self, cast
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fireswarm.contracts.base import Contract, DocumentId, Json, JsonObject, RoleName, Timestamp, check_not_blank
+from fireswarm.contracts.base import (
+    Contract,
+    DocumentId,
+    Json,
+    JsonObject,
+    RoleName,
+    Timestamp,
+    check_no_own_name,
+    check_not_blank,
+)
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.model_choice import ModelChoice
 from fireswarm.contracts.skills.advice import Advice, AdviceRequest
@@ -186,7 +195,7 @@ class PlannedTask(ModelChoice):
     task ends; if one fails, the work goes back to its conversation, at most ``max_revisions`` times.
     """
 
-    key: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
+    key: Annotated[str, AfterValidator(check_no_own_name)] = Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")
     assigned_to: RoleName
     objective: Annotated[str, AfterValidator(check_not_blank)] = Field(min_length=1, max_length=MAX_OBJECTIVE_CHARS)
     skill: str | None = None
@@ -301,6 +310,11 @@ class SkillResult(Contract):
     escalated: bool = False
     needs_model: bool = False
     needs_confinement: bool = False
+
+    @property
+    def has_parts(self) -> bool:
+        """True if it has more than words: artifacts, facts, tasks or questions."""
+        return bool(self.artifacts or self.facts or self.tasks or self.questions)
 
     @classmethod
     def failure(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from fireswarm.contracts.base import Contract, RoleName
+from fireswarm.contracts.base import Contract, RoleName, check_no_own_name
 from fireswarm.contracts.model_choice import ModelChoice
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES, CapabilityUse
 from fireswarm.contracts.skills.permissions import StricterPermissions
@@ -39,7 +39,7 @@ class RoleCard(ModelChoice):
     confinement, except in ``read_only`` tasks and where a rule denies files.
     """
 
-    name: RoleName
+    name: Annotated[RoleName, AfterValidator(check_no_own_name)]
     description: str = Field(min_length=1)
     skills: tuple[str, ...] = ()
     capabilities: tuple[CapabilityUse, ...] = DEFAULT_CAPABILITIES

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from fireswarm.contracts.llm.chat import OWN_ID, ChatMessage, ChatRequest, ChatResponse, StopReason, ToolCall, ToolSpec
 from fireswarm.contracts.llm.received import call_of
-from fireswarm.contracts.text_page import fence_lines
+from fireswarm.contracts.text_page import say_after
 from fireswarm.llm.codecs.json_text import Undecodable, json_params, object_in
 from fireswarm.redaction import REDACTED
 
@@ -130,7 +130,7 @@ def _encode_message(message: ChatMessage) -> ChatMessage:
     if not message.outputs:
         return message
     parts = [
-        f"# Output of {item.name}{' (failed)' if item.failed else ''}\n{fence_lines(item.text, item.name)}"
+        say_after(f"# Output of {item.name}{' (failed)' if item.failed else ''}", item.text, item.name)
         for item in message.outputs
     ]
     if any(output.media for output in message.outputs):

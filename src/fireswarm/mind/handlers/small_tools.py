@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from fireswarm.contracts.limits import MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.permissions import PLAN_TOOL
-from fireswarm.contracts.skills.skill import PlannedTask, Question
+from fireswarm.contracts.skills.skill import CALL_KEY, PlannedTask, Question
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import gate
 from fireswarm.mind.approvals import NeedsAnswer
@@ -134,6 +134,8 @@ async def finish(run: ToolRun, step: Step) -> CallResult:
         if run.result_faults > MAX_RESULT_FAULTS:
             raise RunFailed("result_invalid", f"the structured result is invalid: {fault}")
         raise InvalidInput(f"the result was rejected: {fault}")
+    if run.assignment.check_result is not None and any(item["key"].startswith(CALL_KEY) for item in _tasks_of(result)):
+        raise InvalidInput(f"the result was rejected: keys that begin with {CALL_KEY} are those of calls")
     answer = str(step.input.get("answer") or "")
     if (edited := await _review_plan(run, step, result)) is not None:
         result = {**result, "tasks": edited}
@@ -143,6 +145,11 @@ async def finish(run: ToolRun, step: Step) -> CallResult:
     redact = run.mind.redact
     run.finished = (redact.clean(answer), dict(redact.value(result)))
     return CallResult(text="finished")
+
+
+def _tasks_of(result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the tasks of a result that was checked."""
+    return result.get("tasks") or ()
 
 
 async def _review_plan(run: ToolRun, step: Step, result: Mapping[str, Any]) -> Any:

@@ -98,6 +98,13 @@ async def run_skill(
                     text = await run_in_child(run_entry, *call, asked, end, limiter=limiter)
                 else:
                     text = await call_pooled(partial(ConfinedProcess, reach), None, (*call, asked, end), limiter)
+        ok, content = text
+        if not ok:
+            raise SkillFailed(f"{content}{_hint(content, reach)}")
+        result = SkillResult.model_validate_json(content)
+        return as_returned(result, request, partial(_type_refusal, skill)) if result.has_parts else result
+    except ValidationError as error:
+        raise SkillFailed(f"skill {skill.name!r} returned an invalid result: {explain_validation(error)}") from error
     except (anyio.BrokenWorkerProcess, EOFError, BrokenPipeError) as error:
         raise SkillFailed(
             f"the process of skill {skill.name!r} ended unexpectedly: out of memory, killed, or crashed"
@@ -106,20 +113,6 @@ async def run_skill(
         raise SkillRefused(f"{skill.name}: {error}") from error
     except SandboxRefused as error:
         raise SandboxRefused(_refusal(skill, read_only, error)) from error
-    except SkillFailed as error:
-        raise SkillFailed(f"skill {skill.name!r} {error}") from error
-    ok, content = text
-    if not ok:
-        raise SkillFailed(f"skill {skill.name!r} {content}{_hint(content, reach)}")
-    return _read_result(skill, request, content)
-
-
-def _read_result(skill: Skill, request: SkillRequest, content: str) -> SkillResult:
-    """Return the result that a skill's process sent as JSON. Raises SkillFailed if it is none that it may return."""
-    try:
-        return as_returned(SkillResult.model_validate_json(content), request, partial(_type_refusal, skill))
-    except ValidationError as error:
-        raise SkillFailed(f"skill {skill.name!r} returned an invalid result: {explain_validation(error)}") from error
     except SkillFailed as error:
         raise SkillFailed(f"skill {skill.name!r} {error}") from error
 

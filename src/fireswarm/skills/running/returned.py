@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.conversation import InputField
-from fireswarm.contracts.skills.skill import Question, SkillRequest, SkillResult
+from fireswarm.contracts.skills.skill import CALL_KEY, Question, SkillRequest, SkillResult
 from fireswarm.errors import SkillFailed
 
 
@@ -16,8 +16,10 @@ def as_returned(result: SkillResult, request: SkillRequest, refusal: Callable[[s
     Each result of code passes here once, right after the call. A question keeps what an `InputField` has: its id, its
     step and the action to approve are set by fireswarm. An artifact is of the task that runs, unless the request has
     the same one. *refusal* returns why the skill may not make an artifact of a type, or "". Raises SkillFailed for
-    such an artifact.
+    such an artifact, and for a task with the key of a call.
     """
+    if calls := [task.key for task in result.tasks if task.key.startswith(CALL_KEY)]:
+        raise SkillFailed(f"planned the task {calls[0]}: keys that begin with {CALL_KEY} are those of calls")
     given = {_identity(artifact) for artifact in _given_artifacts(request)}
     return result.model_copy(
         update={

@@ -34,13 +34,14 @@ MAX_SAID = 100
 MAX_SAID_CHARS = 8_000
 
 
-async def say(board: BoardContext, task_id: str, text: str, sender: str = OPERATOR, message_id: str = "") -> Task:
+async def say(board: BoardContext, task_id: str, text: str, agent: str = "", message_id: str = "") -> Task:
     """Say *text* to the model of a task that has not ended. A planner that waits for its tasks is woken.
 
+    *agent* is the key or role of the agent that says it; "" is the operator, whatever the names of agents are.
     The same *message_id* is said once. Raises TerminalTask for a task that has ended, and InvalidInput for an empty or
     too long text.
     """
-    said = _check_text(text)
+    said, sender = _check_text(text), f"agent {agent}" if agent else OPERATOR
     if message_id and (await board.store.get(message_path(message_id))).data is not None:
         return (await load(board.store, task_id))[0]
 
@@ -50,7 +51,7 @@ async def say(board: BoardContext, task_id: str, text: str, sender: str = OPERAT
         if len(task.said) >= MAX_SAID:
             raise InvalidInput(f"task {task_id} has been told {MAX_SAID} messages, the most it takes")
         number = f"{shown_id(task.task_id)}.{len(task.said) + 1}"
-        told = said if sender == OPERATOR else fence_lines(said, f"the agent {sender}")
+        told = fence_lines(said, f"the {sender}") if agent else said
         words = f"Message {len(task.said) + 1} of the {sender}: {told}\n[message {number}]"
         waits = task.status is TaskStatus.BLOCKED and task.status_reason is StatusReason.DELEGATING
         wakes = queued_fields(task, f"the {sender} said something") | {"waiting_on": 0} if waits else {}

@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio.to_thread
 
-from fireswarm.contracts.skills.artifact import type_refusal
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.settings.agent import PermissionSettings
 from fireswarm.settings.run_folders import make_state_folder
@@ -46,7 +45,8 @@ class InlineEngine:
             return asked
 
         async def execute(request: SkillRequest) -> SkillResult:
-            return as_returned(await self.skill(request), request, type_refusal)
+            result = await self.skill(request)
+            return as_returned(result, request, _refuse_no_type) if result.has_parts else result
 
         return await run_step(turn, self.name, execute, idempotent=listed is None or listed.idempotent)
 
@@ -70,6 +70,11 @@ class CodeEngine:
             return with_note(result, note) if note else result
 
         return await run_journaled(turn, self.skill, execute, because=self.because)
+
+
+def _refuse_no_type(kind: str) -> str:
+    """Return "": a function of the operator's program may make artifacts of every type."""
+    return ""
 
 
 async def _note_of(turn: Turn, skill: Skill) -> str:

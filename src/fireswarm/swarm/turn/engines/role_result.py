@@ -16,6 +16,7 @@ from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES
 from fireswarm.contracts.skills.skill import REVIEW, Fact, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
 from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.contracts.text_page import fence_lines
 from fireswarm.errors import Conflict, InvalidInput, PolicyRefused, TerminalTask
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
@@ -269,7 +270,7 @@ async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
         await once("cancel", key, lambda task_id=task_id: board.cancel(task_id, "by its planner", tree=True))
     for item in read.retry:
         child, role = children[item.key], turn.task.assigned_to
-        note = f"The {role} who planned this task sends it back after its failure: {item.note}"
+        note = f"The {role} who planned this task sends it back after its failure: {_fenced(item)}"
         await once("retry", item.key, lambda child=child, note=note: board.retry_with_note(child, note))
     snapshots = await turn.swarm.store.get_many([task_path(child.task_id) for child in turn.relatives.children])
     fresh = [parse_task_snapshot(item) for item in snapshots if item.data is not None]
@@ -289,9 +290,13 @@ def revisions_of(turn: Turn, read: RoleResult) -> tuple[Revision, ...]:
     """Return the finished tasks that go back, with what they are told."""
     children, role = planned_children(turn), turn.task.assigned_to
     return tuple(
-        Revision(children[item.key], f"The {role} who planned this task sends it back: {item.note}")
+        Revision(children[item.key], f"The {role} who planned this task sends it back: {_fenced(item)}")
         for item in read.revise
     )
+
+
+def _fenced(item: TaskNote) -> str:
+    return fence_lines(item.note, "the planner of this task")
 
 
 def _with_dependents(keys: Iterable[str], children: Iterable[Task]) -> list[str]:

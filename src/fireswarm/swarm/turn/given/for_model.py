@@ -13,7 +13,7 @@ from fireswarm.contracts.skills.artifact import ANSWER, Attachment
 from fireswarm.contracts.skills.skill import REVIEW
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import Task, TaskStatus
-from fireswarm.contracts.text_page import fence_lines
+from fireswarm.contracts.text_page import fence_lines, say_after
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.llm.budget import Spend
 from fireswarm.storage.documents import queries
@@ -82,7 +82,7 @@ async def inputs_of(turn: Turn, phase: int) -> ModelInputs:
         for block in (
             "# Inputs",
             _place_in_plan(task, root, envelope.notes if envelope is not None else ""),
-            f"## Expected outcome\n{request.expected_outcome}" if request.expected_outcome else "",
+            _expected_outcome(task, request.expected_outcome),
             HOW_TO_READ if any(files.by_giver.get(giver.folder) for giver in shown) else "",
             *blocks,
             whole_lines("Files that cannot be read", files.missing),
@@ -215,8 +215,17 @@ def _place_in_plan(task: Task, root: Task, notes: str) -> str:
         return ""
     lines = ["## The operator's objective, of which this task is a part", root.objective]
     if notes and not task.is_call:
-        lines += ["", "## The plan", fence_lines(notes, "the planner of this task")]
+        lines += ["", say_after("## The plan", notes, "the planner of this task")]
     return "\n".join(lines)
+
+
+def _expected_outcome(task: Task, expected: str) -> str:
+    """Return the section with the expected outcome: of a planned task as a quotation, each line with a mark."""
+    if not expected:
+        return ""
+    if task.parent_task_id is None:
+        return f"## Expected outcome\n{expected}"
+    return "\n".join(["## Expected outcome, in the planner's words", *(f"> {line}" for line in expected.splitlines())])
 
 
 def _compact(item: Contract) -> str:

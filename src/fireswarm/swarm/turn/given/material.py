@@ -8,7 +8,7 @@ from typing import Any
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, MAX_RESULT_SUMMARY_CHARS, truncate
 from fireswarm.contracts.skills.artifact import ANSWER
-from fireswarm.contracts.text_page import fence, fence_lines
+from fireswarm.contracts.text_page import fence, say_after
 from fireswarm.swarm.turn.given.files import Giver, InputFile
 
 TEXT_CHARS = 24_000
@@ -54,10 +54,9 @@ def describe_givers(
         own = files.get(giver.folder, ())
         lines = [f"## {giver.folder} ({giver.title})"]
         if giver.summary and not any(file.artifact.type == ANSWER and file.name in texts for file in own):
-            lines.append(
-                fence_lines(truncate(giver.summary, MAX_RESULT_SUMMARY_CHARS), f"the summary of {giver.folder}")
-            )
-        lines += [f"- {fence_lines(insight, f'an insight of {giver.folder}')}" for insight in giver.insights]
+            summary = truncate(giver.summary, MAX_RESULT_SUMMARY_CHARS)
+            lines.append(say_after("Summary", summary, f"the summary of {giver.folder}"))
+        lines += [say_after("- Insight", insight, f"an insight of {giver.folder}") for insight in giver.insights]
         for file in own:
             if file.name in named:
                 lines.append(_describe_file(file, texts.get(file.name), granted.get(file.name, 0)))
