@@ -150,7 +150,7 @@ async def carry_out(
             outputs = prepare_outputs(log.folder / OUTPUT_FOLDER, Path.cwd(), container=container)
             grant = grant_of(settings, Path.cwd(), auto=Verdict.ASK, yes=given.yes)
             async with agent_capabilities(settings, given.session, grant, run_id, outputs) as tools:
-                place = RunPlace(root, grant, outputs, tools, await _folder_at_the_start(log))
+                place = RunPlace(root, grant, outputs, tools, await _folder_at_the_start(log, grant))
                 assignment = agent_assignment(given, mind, place, watching)
                 conclusion = await _until_signalled(mind, assignment, log, settings.runtime.signal_grace_seconds)
                 denied = DeniedReads.of(grant)
@@ -162,11 +162,11 @@ async def carry_out(
         log.close()
 
 
-async def _folder_at_the_start(log: RunLog) -> str:
+async def _folder_at_the_start(log: RunLog, grant: Grant) -> str:
     """Return the folder's state for the model; a resumed run uses the recorded one, to match the provider's cache."""
 
     async def look() -> dict[str, Any]:
-        described = await anyio.to_thread.run_sync(describe_folder, Path.cwd(), home_folder())
+        described = await anyio.to_thread.run_sync(describe_folder, Path.cwd(), home_folder(), hide_denied(grant))
         return {"text": described}
 
     return str((await log.step("folder", look, idempotent=True))["text"])

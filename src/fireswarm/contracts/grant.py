@@ -30,7 +30,8 @@ class Grant:
     ``runs_outside_scripts`` is True if skills may run scripts outside their folders. ``named`` is the skill with
     which the run was started, ``skill`` the one in use; the allowed tools of both restrict every call. Confined
     commands see ``cwd`` and ``readable``, reach the network if ``network`` is True and they may write, and get the
-    environment variables ``environment`` besides the usual ones.
+    environment variables ``environment`` besides the usual ones. ``base`` is the folder of the objective, to which
+    paths in ``ask`` and ``deny`` rules are relative too; None if that is ``cwd``.
     """
 
     cwd: Path
@@ -49,6 +50,7 @@ class Grant:
     network: bool = False
     environment: tuple[str, ...] = ()
     role: str = ""
+    base: Path | None = None
 
     def using(self, skill: SkillTerms | None) -> Grant:
         """Return the grant while *skill* is in use."""

@@ -137,7 +137,7 @@ def decide(call: Call, grant: Grant) -> Decision:
     changes = may_change(call, grant)
     if reason := _reason_by_terms(call, grant, changes):
         return Deny(reason)
-    subject = (call.tool, (call.argument, *texts_in(call.inputs)), call.cwd or grant.cwd, call.aliases)
+    subject = (call.tool, (call.argument, *texts_in(call.inputs)), call.cwd or grant.cwd, call.aliases, grant.base)
     is_allowed = allowing_rule(grant.allow, call.tool, call.argument, call.cwd or grant.cwd, call.aliases)
     denied = naming_rule((*grant.deny, *grant.stricter.deny), *subject)
     asked = naming_rule((*grant.ask, *grant.stricter.ask), *subject)

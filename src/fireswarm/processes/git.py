@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -33,6 +33,9 @@ TIMEOUT_SECONDS = 60.0
 
 MAX_ENTRIES = 200_000
 """Maximum number of files of a repository that are looked at."""
+
+MAX_LEFT_OUT = 500
+"""Files that a diff leaves out, each a word of the command."""
 
 _BORROWED = (Path("objects", "info", "alternates"), Path("objects", "info", "http-alternates"))
 
@@ -164,11 +167,12 @@ def head_commit(folder: Path) -> str:
         return run_git(folder, "hash-object", "-t", "tree", "--stdin").decode().strip()
 
 
-def changes_since(folder: Path, commit: str) -> bytes:
+def changes_since(folder: Path, commit: str, hides: Callable[[Path], bool] | None = None) -> bytes:
     """Return what changed in *folder* since a commit as a unified diff, also new files that git does not ignore.
 
-    Nothing is written to the repository: its index is copied, and new objects go to a temporary folder. The copy keeps
-    the index's time: git reads again what was changed in the second in which the index was written. Raises GitFailed.
+    What *hides* tells of is left out. Nothing is written to the repository: its index is copied, and new objects go to
+    a temporary folder. The copy keeps the index's time: git reads again what was changed in the second in which the
+    index was written. Raises GitFailed.
     """
     own, objects = (_git_path(folder, name) for name in ("index", "objects"))
     with TemporaryDirectory(prefix="fireswarm-index-") as place:
@@ -183,11 +187,20 @@ def changes_since(folder: Path, commit: str) -> bytes:
         run = partial(run_git, folder, writes_to=Path(place))
         listed = run("ls-files", "--others", "--exclude-standard", "-z", "--", *_OWN_FILES)
         new = [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]  # no repositories in it
+        new = [name for name in new if hides is None or not hides(folder / os.fsdecode(name))]
         if new:
             literal = environment | {"GIT_LITERAL_PATHSPECS": "1"}
             words = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
             run(*words, stdin=b"\0".join(new), environment=literal)
-        return run("diff", "--no-color", "--relative", commit, "--", *_OWN_FILES, environment=environment)
+        words = ("diff", "--no-color", "--relative", "--no-renames")
+        left_out: list[str] = []
+        if hides is not None:
+            listed = run(*words, "--name-only", "-z", commit, "--", *_OWN_FILES, environment=environment)
+            names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
+            left_out = [f":(exclude,literal){name}" for name in names if hides(folder / name)]
+            if len(left_out) > MAX_LEFT_OUT:
+                raise GitFailed(f"more than {MAX_LEFT_OUT:,} changed files may not be read: ignore their folder in git")
+        return run(*words, commit, "--", *_OWN_FILES, *left_out, environment=environment)
 
 
 def _git_path(folder: Path, name: str) -> Path:

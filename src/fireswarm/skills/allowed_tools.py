@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.contracts.linear_pattern import match_glob
+from fireswarm.contracts.skills.permissions import PATH_TOOLS
 from fireswarm.errors import ConfigError
 from fireswarm.skills.command_line import Unreadable, Word, read_command_line
 from fireswarm.skills.command_rules import CommandsOf
@@ -80,13 +81,20 @@ def allowing_rule(rules: Iterable[str], tool: str, argument: str, cwd: Path, ali
 
 
 def naming_rule(
-    rules: Iterable[str], tool: str, arguments: Sequence[str], cwd: Path, aliases: Sequence[str] = ()
+    rules: Iterable[str],
+    tool: str,
+    arguments: Sequence[str],
+    cwd: Path,
+    aliases: Sequence[str] = (),
+    base: Path | None = None,
 ) -> tuple[str, bool]:
     """Return the first rule that matches the action, or "", and False if the match is only possible.
 
-    A rule for commands matches as ``CommandsOf`` says. A rule for paths matches any spelling of a path.
+    A rule for commands matches as ``CommandsOf`` says. A rule for paths matches any spelling of a path, relative to
+    *cwd*, or to *base*, the folder of the objective, if the work in *cwd* is a part of one.
     """
-    doubtful = ""
+    doubtful, base = "", base if base is not None and cwd.is_relative_to(base) else cwd
+    as_given = base == cwd or not {tool.casefold(), *map(str.casefold, aliases)} & PATH_TOOLS
     lines = [CommandsOf(line) for line in arguments] if tool.lower() in SHELLS else []
     for rule in rules:
         name, pattern = _parts(rule)
@@ -96,7 +104,9 @@ def naming_rule(
             return rule, True
         assert pattern is not None
         if tool.lower() not in SHELLS:
-            if any(_fits(pattern, spelling) for given in arguments for spelling in _spellings(given, cwd)):
+            wanted = [each for path in as_paths(pattern) for each in (path, f"{path}/**")]
+            given = (each for argument in arguments for each in _spellings(argument, cwd, base, as_given=as_given))
+            if any(_fits(each, spelling) for spelling in given for each in wanted):
                 return rule, True
         elif any(line.has(pattern) for line in lines):
             return rule, True
@@ -106,9 +116,24 @@ def naming_rule(
 
 
 def path_patterns(rules: Iterable[str], tool: str, aliases: Sequence[str] = ()) -> list[str]:
-    """Return the patterns for paths in the rules for a tool."""
+    """Return the patterns for paths in the rules for a tool, as `as_paths` reads them."""
     named = [pattern for name, pattern in map(_parts, rules) if _names(name, tool, aliases)]
-    return [pattern for pattern in named if pattern is not None and pattern not in _EVERYTHING]
+    return [path for each in named if each is not None and each not in _EVERYTHING for path in as_paths(each)]
+
+
+def as_paths(pattern: str) -> tuple[str, ...]:
+    """Return the patterns that a person means by the path of an ``ask`` or ``deny`` rule.
+
+    Spaces around it do not count, ``~`` is the home, a slash at the end means all that is in a folder, and one at the
+    beginning the root of the workspace as well as that of the machine.
+    """
+    if pattern.startswith("domain:"):
+        return (pattern,)
+    path = _plain(os.path.expanduser(pattern.strip()))  # noqa: PTH111 - a pattern is no path yet
+    path = "**" if path in ("", ".") else f"{path}**" if path.endswith("/") else path
+    while path.endswith("/**/**"):
+        path = path.removesuffix("/**")
+    return (path, path.lstrip("/")) if path.startswith("/") and path.strip("/*") else (path,)
 
 
 def fits_path(pattern: str, path: str) -> bool:
@@ -116,14 +141,15 @@ def fits_path(pattern: str, path: str) -> bool:
     return _fits(pattern, path)
 
 
-def _spellings(argument: str, cwd: Path) -> Iterator[str]:
-    """Yield an argument as given, and its path: absolute, and relative to *cwd*; links are followed."""
-    yield argument
+def _spellings(argument: str, cwd: Path, base: Path, *, as_given: bool) -> Iterator[str]:
+    """Yield an argument, a path from *cwd*: absolute, relative to *base*, and *as_given*; links are followed."""
+    if as_given:
+        yield argument
     if "\0" in argument:
         return
     path = _absolute(argument, cwd)
     for place in (path, Path(os.path.realpath(path))):
-        yield from _names_of(place, cwd)
+        yield from _names_of(place, base)
 
 
 def _behind_links(argument: str, cwd: Path) -> Iterator[str]:

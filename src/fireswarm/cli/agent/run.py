@@ -36,7 +36,7 @@ from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.mind import Conclusion, ConclusionStatus
 from fireswarm.mind.mind import RunFailed
 from fireswarm.processes.startup import INTERRUPTED, run_loop
-from fireswarm.runs.assemble import grant_of
+from fireswarm.runs.assemble import grant_of, hide_denied
 from fireswarm.runs.make_mind import agent_catalog, make_mind, redactor_for
 from fireswarm.runs.model_adapters import make_model
 from fireswarm.runs.sinks.files import RunLog, new_run_id, run_folder
@@ -142,8 +142,8 @@ def show_prompt(settings: AgentSettings, task: AgentTask, skills_dir: Sequence[P
     outputs = kept_runs(cwd) / "RUN_ID" / OUTPUT_FOLDER  # a preview has no run
 
     async def call() -> dict[str, Any]:
-        described = await anyio.to_thread.run_sync(describe_folder, cwd, home_folder())
         grant = grant_of(settings, cwd, auto=Verdict.ASK)
+        described = await anyio.to_thread.run_sync(describe_folder, cwd, home_folder(), hide_denied(grant))
         async with agent_capabilities(settings, task.session, grant) as given:
             return await first_request(task, mind, RunPlace(cwd, grant, outputs, given, described))
 

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from fireswarm.contracts.base import Contract
+from fireswarm.contracts.linear_pattern import match_glob
+from fireswarm.errors import ConfigError
 
 MAX_RULES = 200
 MAX_RULE_CHARS = 8_000
@@ -38,11 +40,42 @@ YES, ALWAYS, NO = "yes", "always", "no"
 the tasks that it plans."""
 
 
+PATH_TOOLS = frozenset(
+    {
+        *("read", "write", "edit", "glob", "grep"),
+        *("read_file", "write_file", "edit_file", "list_files", "search_files"),
+    }
+)
+"""Tools whose rules have the pattern of a path."""
+
+
 def _check_rule(rule: str) -> str:
     rule = rule.strip()
     if not rule or rule.startswith("(") or ("(" in rule) != rule.endswith(")"):
         raise ValueError(f"{rule!r} is not a rule: write TOOL or TOOL(PATTERN), such as Bash(git push:*)")
+    name, _, pattern = rule.removesuffix(")").partition("(")
+    if name != name.strip():
+        raise ValueError(f"{rule!r} has a space before its bracket, so it would name no tool")
+    if name.casefold() in PATH_TOOLS and (reason := _path_fault(pattern.strip())):
+        raise ValueError(f"{rule!r} would match nothing: {reason}")
     return rule
+
+
+def _path_fault(pattern: str) -> str:
+    """Return why the path of a rule could never match a path, or ""."""
+    if ".." in pattern.replace("\\", "/").split("/"):
+        return "a path with .. fits no file, so name the folder from the workspace or from /"
+    if "://" in pattern or pattern.casefold().startswith("file:"):
+        return "it is an address, so give a path"
+    if pattern.startswith(("$", '"', "'")) or (pattern.startswith("~") and pattern[1:2] not in ("", "/")):
+        return "variables, quotes and homes of others are not replaced, so write the path itself"
+    if "\\" in pattern:
+        return "folders are separated by /"
+    try:
+        match_glob(pattern, "")
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 Rule = Annotated[str, Field(max_length=MAX_RULE_CHARS), AfterValidator(_check_rule)]

@@ -24,14 +24,19 @@ _KNOWN: dict[tuple[str, Path], dict[Path, None]] = {}
 
 @dataclass(frozen=True, slots=True)
 class DeniedReads:
-    """The ``deny`` rules of a run. Those for paths of ``Read`` name files that nothing in the run reads."""
+    """The ``deny`` rules of a run. Those for paths of ``Read`` name files that nothing in the run reads.
+
+    Their paths are relative to ``base``, the folder of the objective, wherever in it the run works; outside of it, and
+    without one, to the workspace that is asked about.
+    """
 
     rules: tuple[str, ...] = ()
+    base: Path | None = None
 
     @classmethod
     def of(cls, grant: Grant) -> DeniedReads:
         """Return the rules of a run."""
-        return cls((*grant.deny, *grant.stricter.deny))
+        return cls((*grant.deny, *grant.stricter.deny), grant.base)
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -44,7 +49,7 @@ class DeniedReads:
 
     def hiding(self, workspace: Path) -> Callable[[Path], bool]:
         """Return `hides` for many paths of a workspace: it looks only once where links lead. Blocks when called."""
-        return _Hiding(self, workspace) if self.patterns else _hides_nothing
+        return _Hiding(self, self.base_of(workspace)) if self.patterns else _hides_nothing
 
     def places(self, workspace: Path) -> tuple[Path, ...]:
         """Return the files and folders that exist and may not be read, where links lead. Blocks.
@@ -52,8 +57,10 @@ class DeniedReads:
         Raises SandboxRefused for more than MAX_PLACES.
         """
         found: dict[Path, None] = {}
+        base = self.base_of(workspace)
         for pattern, place in self.find(workspace):
-            found[place] = None
+            if place.is_relative_to(workspace) or workspace.is_relative_to(place) or not place.is_relative_to(base):
+                found[place] = None
             if len(found) > MAX_PLACES:
                 raise SandboxRefused(
                     f"Read({pattern}) denies more than {MAX_PLACES:,} files, which cannot be hidden one by one: "
@@ -63,10 +70,15 @@ class DeniedReads:
 
     def find(self, workspace: Path) -> Iterator[tuple[str, Path]]:
         """Yield what exists and may not be read, where links lead or led, each with its pattern. Blocks."""
+        base = self.base_of(workspace)
         for pattern in self.patterns:
-            known = _KNOWN.setdefault((pattern, workspace), {})
-            known |= {Path(os.path.realpath(place)): None for place in _matching(pattern, workspace)}
+            known = _KNOWN.setdefault((pattern, base), {})
+            known |= {Path(os.path.realpath(place)): None for place in _matching(pattern, base)}
             yield from ((pattern, place) for place in list(known) if os.path.lexists(place))
+
+    def base_of(self, workspace: Path) -> Path:
+        """Return the folder to which paths in the rules are relative for a run in *workspace*."""
+        return self.base if self.base is not None and workspace.is_relative_to(self.base) else workspace
 
 
 @dataclass(slots=True)

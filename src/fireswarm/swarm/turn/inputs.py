@@ -22,6 +22,7 @@ from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.given.files import is_given_here, trusted_attachments
+from fireswarm.swarm.turn.given.workspace import find_objective_folder
 from fireswarm.swarm.turn.state import Relatives, Turn
 from fireswarm.swarm.turn.thread import earlier_tasks
 
@@ -54,6 +55,8 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
             artifacts += dependency.result.artifacts
             signals += dependency.result.signals
     _check_given_paths(task)
+    if task.parent_task_id is not None:
+        turn.objective_folder = await find_objective_folder(turn)
     read_only = task.constraints.read_only or swarm.settings.runtime.profile == "read_only"
     return SkillRequest(
         task_id=task.task_id,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from fireswarm.contracts.limits import MAX_ERROR_CHARS, truncate
@@ -61,7 +62,8 @@ class Turn:
     """One leased task during its turn.
 
     The first two steps of ``run_turn`` set ``request``, ``relatives`` and ``engine``. ``origins`` maps local
-    copies of artifacts to their original URIs. ``plans`` is True if the result is a round of a plan, ``revisions`` are
+    copies of artifacts to their original URIs. ``objective_folder`` is the folder of a planned task's objective, to
+    which paths in rules are relative. ``plans`` is True if the result is a round of a plan, ``revisions`` are
     the finished tasks that it sends back, ``unseen`` the children whose failure its model has not been told.
     """
 
@@ -73,6 +75,7 @@ class Turn:
     request: SkillRequest = field(init=False)
     engine: Engine = field(init=False)
     relatives: Relatives = Relatives()
+    objective_folder: Path | None = None
     plans: bool = False
     revisions: Sequence[Revision] = ()
     unseen: frozenset[str] = frozenset()

@@ -88,7 +88,7 @@ async def run_in_process(turn: Turn, skill: Skill, request: SkillRequest) -> Ski
     make_state_folder(request.workdir)
     swarm = turn.swarm
     layers = (swarm.settings, turn.card, turn.task.constraints)
-    denied = DeniedReads(tuple(rule for layer in layers for rule in layer.permissions.deny))
+    denied = DeniedReads(tuple(rule for layer in layers for rule in layer.permissions.deny), turn.objective_folder)
     rules = replace(swarm.code_rules, denied=denied, trusted=turn.card.trusted_skills)
     return await run_skill(skill, request, swarm.processes, turn.journal.hold, rules)
 

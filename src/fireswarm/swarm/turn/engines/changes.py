@@ -8,10 +8,12 @@ from typing import Any
 
 import anyio.to_thread
 
+from fireswarm.capabilities.workspace.place import Hides
 from fireswarm.contracts.skills.artifact import DIFF, Artifact
 from fireswarm.errors import GitFailed
 from fireswarm.processes.git import changes_since, head_commit
 from fireswarm.redaction import Redactor
+from fireswarm.swarm.turn.given.workspace import denied_reads
 from fireswarm.swarm.turn.state import Turn
 
 CHANGES = "changes.diff"
@@ -29,7 +31,7 @@ async def note_folder(turn: Turn, folder: Path | None) -> dict[str, Any]:
         return {}
 
     async def look() -> dict[str, Any]:
-        return await anyio.to_thread.run_sync(_state_of, folder)
+        return await anyio.to_thread.run_sync(_state_of, folder, _hides(turn, folder))
 
     return dict(await turn.journal.steps.step("folder", turn.task.task_id, look, idempotent=True, last=True))
 
@@ -42,7 +44,7 @@ async def publish_changes(turn: Turn, folder: Path | None, began: dict[str, Any]
     if folder is None or not began or any(not child.is_call for child in turn.relatives.children):
         return []
     try:
-        diff = await anyio.to_thread.run_sync(changes_since, folder, str(began["commit"]))
+        diff = await anyio.to_thread.run_sync(changes_since, folder, str(began["commit"]), _hides(turn, folder))
     except GitFailed as error:
         turn.journal.note("outputs_left_out", text=f"{CHANGES}: {error}")
         return []
@@ -75,10 +77,15 @@ def _is_repository(folder: Path) -> bool:
     return any((place / ".git").exists() for place in (folder, *folder.parents))
 
 
-def _state_of(folder: Path) -> dict[str, Any]:
+def _hides(turn: Turn, folder: Path) -> Hides | None:
+    denied = denied_reads(turn)
+    return denied.hiding(folder) if denied.patterns else None
+
+
+def _state_of(folder: Path, hides: Hides | None) -> dict[str, Any]:
     try:
         commit = head_commit(folder)
-        return {"commit": commit, "state": _digest(changes_since(folder, commit))}
+        return {"commit": commit, "state": _digest(changes_since(folder, commit, hides))}
     except GitFailed:
         return {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from fireswarm.contracts.grant import Grant
@@ -24,7 +25,8 @@ def grant_for(turn: Turn, cwd: Path) -> Grant:
     """
     limits = turn.task.constraints
     rules = (turn.card.permissions, limits.permissions)
-    return grant_of(turn.swarm.settings, cwd, *rules, constraints=limits, role=turn.task.assigned_to)
+    grant = grant_of(turn.swarm.settings, cwd, *rules, constraints=limits, role=turn.task.assigned_to)
+    return replace(grant, base=turn.objective_folder)
 
 
 def waiting_for_approval(turn: Turn, skill: Skill, request: SkillRequest) -> SkillResult | None:

@@ -270,7 +270,7 @@ async def carry_out(turn: Turn, read: RoleResult, phase: int) -> None:
         await once("cancel", key, lambda task_id=task_id: board.cancel(task_id, "by its planner", tree=True))
     for item in read.retry:
         child, role = children[item.key], turn.task.assigned_to
-        note = f"The {role} who planned this task sends it back after its failure: {_fenced(item)}"
+        note = f"The {role} who planned this task sends it back after its failure: {_fence_note(item)}"
         await once("retry", item.key, lambda child=child, note=note: board.retry_with_note(child, note))
     snapshots = await turn.swarm.store.get_many([task_path(child.task_id) for child in turn.relatives.children])
     fresh = [parse_task_snapshot(item) for item in snapshots if item.data is not None]
@@ -290,12 +290,12 @@ def revisions_of(turn: Turn, read: RoleResult) -> tuple[Revision, ...]:
     """Return the finished tasks that go back, with what they are told."""
     children, role = planned_children(turn), turn.task.assigned_to
     return tuple(
-        Revision(children[item.key], f"The {role} who planned this task sends it back: {_fenced(item)}")
+        Revision(children[item.key], f"The {role} who planned this task sends it back: {_fence_note(item)}")
         for item in read.revise
     )
 
 
-def _fenced(item: TaskNote) -> str:
+def _fence_note(item: TaskNote) -> str:
     return fence_lines(item.note, "the planner of this task")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
 from fireswarm.runs.skill_runner import FILE_KEYS, places_named, texts_in
 from fireswarm.skills.running.denied_reads import DeniedReads
@@ -125,4 +125,17 @@ def _check_inside(task: PlannedTask, name: str, path: Path, turn: Turn) -> None:
 def denied_reads(turn: Turn) -> DeniedReads:
     """Return the files that no run of the turn reads."""
     rules = turn.card.permissions.and_also(turn.task.constraints.permissions)
-    return DeniedReads((*turn.swarm.settings.permissions.deny, *rules.deny))
+    return DeniedReads((*turn.swarm.settings.permissions.deny, *rules.deny), turn.objective_folder)
+
+
+async def find_objective_folder(turn: Turn) -> Path | None:
+    """Return the folder of the objective of which the turn's task is a part; None if it is the task's own."""
+    task, base = turn.task, turn.swarm.settings.path(Path())
+    if task.trace.chain_id == task.task_id or not denied_reads(turn).rules:
+        return None
+    try:
+        root = await turn.swarm.board.get(task.trace.chain_id)
+    except (NotFound, InvalidInput):
+        return base.resolve()
+    path = _named_path(root.context, base) or base
+    return (path.parent if path.is_file() else path).resolve()
