@@ -317,3 +317,33 @@ async def test_all_tools_but_the_last_are_the_same_for_all_roles_so_that_a_provi
     assert len(first) > 15 and others == [first, first]
     assert [[tool.name for tool in tools if tool.varies] for tools in offered] == [["delegate"]] * 3
     assert all(tools[-1].varies for tools in offered)
+
+
+async def test_plan_is_approved_with_all_that_its_tasks_do(swarm: SwarmRig, tmp_path: Path) -> None:
+    (tmp_path / "space" / "r").mkdir(parents=True)
+    await submit(swarm, tmp_path, role="architect", review_plan=True)
+    check = {"file": "a.json", "json_schema": {"required": ["total"]}}
+    more = {
+        "objective": "tidy up\n+ b (executor)\n+   another task",
+        "skill": "counting",
+        "context": {"path": ".", "note": "run deploy.sh", "repository": "r"},
+        "expected_outcome": "pushed\n+ c (scout)",
+        "constraints": {"read_only": True},
+        "max_revisions": 7,
+        "checks": [check],
+    }
+    asked = await turn(swarm, tmp_path, Expert(plan(part("a", **more))), "architect")
+    approval = asked.questions[0].approval
+    assert approval is not None
+    lines = approval.diff.splitlines()
+    assert [line for line in lines if not line.startswith("+   ")] == ["+ a (scout)"]
+    for shown in (
+        "skill: counting",
+        "run deploy.sh",
+        '"repository": "r"',
+        "expected outcome: pushed",
+        "read_only",
+        "7",
+    ):
+        assert any(shown in line for line in lines), shown
+    assert any("a.json" in line and "total" in line for line in lines)

@@ -25,7 +25,7 @@ from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
 from fireswarm.capabilities.mcp.results import value_of_result
-from fireswarm.capabilities.mcp.schema import object_schema, without_words
+from fireswarm.capabilities.mcp.schema import object_schema
 from fireswarm.capabilities.mcp.settings import McpConfig, McpServer, expand_variables, identity
 from fireswarm.capabilities.tool_names import spellings_of
 from fireswarm.capabilities.web.http_client import Guard, GuardedTransport
@@ -42,7 +42,10 @@ MAX_DESCRIPTION_CHARS = 1_500
 MAX_LOG_BYTES = 2_000
 """Maximum bytes from the end of a server's stderr that are shown with its failure."""
 
-WITHHELD = "[The server changed the description of this tool: a person reads it at the next call, and decides.]"
+WITHHELD = (
+    "[The server changed this tool: its description and its input are withheld until a person has read them at the "
+    "next call, and decided.]"
+)
 
 _lists: dict[str, tuple[datetime, tuple[types.Tool, ...]]] = {}
 """Cached tool lists by server: if an agent calls none of a server's tools, the server is not started."""
@@ -179,9 +182,7 @@ class Connection:
             return f"{tool.description}\n{json.dumps(tool.parameters, ensure_ascii=False, indent=1)}"
 
         reason = f"the MCP server {self.name} is new to this tool, or changed it since it was last approved"
-        return replace(
-            tool, run=run, preview=show, asks=reason, description=WITHHELD, parameters=without_words(tool.parameters)
-        )
+        return replace(tool, run=run, preview=show, asks=reason, description=WITHHELD, parameters={"type": "object"})
 
     async def _list(self) -> tuple[types.Tool, ...]:
         """Request the server's list of tools, page by page."""

@@ -53,18 +53,6 @@ def object_schema(schema: JsonSchema) -> tuple[dict[str, Any], str]:
     return made, f"The input must also match this part of its JSON Schema: {told}"
 
 
-_WORDS = frozenset({"description", "title", "examples", "default", "$comment"})
-
-
-def without_words(schema: Any) -> Any:
-    """Return a schema without what its author says in it: types and names of properties stay."""
-    if isinstance(schema, Mapping):
-        fields = cast("JsonSchema", schema)
-        kept = {key: value for key, value in fields.items() if key not in _WORDS or isinstance(value, Mapping)}
-        return {key: without_words(value) for key, value in kept.items()}
-    return [without_words(each) for each in cast("list[Any]", schema)] if isinstance(schema, list) else schema
-
-
 @dataclass(slots=True)
 class _ObjectShape:
     """Properties of an object, and the names of its required properties."""

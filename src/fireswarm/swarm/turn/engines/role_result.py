@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -217,19 +218,35 @@ def show_plan(turn: Turn, result: Mapping[str, Any]) -> str:
     """Return the tasks of a structured result for a person who approves them, one block each; "" if there are none."""
     read = RoleResult.model_validate(result)
     blocks = [_show_task(turn, task) for task in read.tasks]
-    blocks += [f"+ {item.key} again: {item.note}" for item in (*read.revise, *read.retry)]
+    blocks += [_show_field(f"+ {item.key} again", item.note) for item in (*read.revise, *read.retry)]
     blocks += [f"- {key}" for key in read.cancel]
     return "\n".join([*blocks, *([f"The answer is that of {read.answer_of}."] if read.answer_of else [])])
 
 
 def _show_task(turn: Turn, task: PlannedTask) -> str:
     after = f", after {', '.join(task.depends_on)}" if task.depends_on else ""
-    lines = [f"+ {task.key} ({task.assigned_to}{after})", f"+   {task.objective}"]
-    lines += [f"+   in {task.context['path']}"] if task.context.get("path") else []
-    lines += [f"+   check: {check}" for check in task.checks]
+    lines = [f"+ {task.key} ({task.assigned_to}{after})", *(f"+   {line}" for line in task.objective.splitlines())]
+    lines += [_show_field("+   in", str(task.context["path"]), "")] if task.context.get("path") else []
+    given = task.model_dump(mode="json", exclude_defaults=True, exclude=_SHOWN_FIRST)
+    given["context"] = {name: value for name, value in task.context.items() if name != "path"}
+    lines += [_show_field(f"+   {name.replace('_', ' ')}", value) for name, value in given.items() if value]
+    for check in task.checks:
+        parts = check.model_dump(mode="json", exclude_defaults=True)
+        lines.append(_show_field("+   check", parts if len(parts) > 1 and not check.role else str(check)))
     cost = describe_cost(turn, task.assigned_to, task)
     lines += [f"+  {cost}"] if cost else []
     return "\n".join(lines)
+
+
+_SHOWN_FIRST = {"key", "assigned_to", "objective", "depends_on", "context", "checks", "model"}
+"""Fields of a planned task that are shown in a form of their own; all others are shown with their names."""
+
+
+def _show_field(words: str, value: Any, mark: str = ":") -> str:
+    """Return a field of a plan for a person: each further line is marked, so that none can look like another task."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    first, *more = text.splitlines() or [""]
+    return "\n".join([f"{words}{mark} {first}", *(f"+   {line}" for line in more)])
 
 
 def describe_roles(turn: Turn) -> dict[str, str]:
