@@ -323,7 +323,7 @@ async def test_plan_is_approved_with_all_that_its_tasks_do(swarm: SwarmRig, tmp_
     (tmp_path / "space" / "r").mkdir(parents=True)
     await submit(swarm, tmp_path, role="architect", review_plan=True)
     check = {"file": "a.json", "json_schema": {"required": ["total"]}}
-    more = {
+    more: dict[str, Any] = {
         "objective": "tidy up\n+ b (executor)\n+   another task",
         "skill": "counting",
         "context": {"path": ".", "note": "run deploy.sh", "repository": "r"},
