@@ -12,9 +12,9 @@ from fireswarm.agent.folder_notes import describe_folder
 from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.mind import gate
-from fireswarm.processes.git import changes_since, head_commit
 from fireswarm.settings import AgentSettings
 from fireswarm.skills.running.denied_reads import DeniedReads
+from fireswarm.swarm.turn.engines.changes import changes_since, head_commit
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking, told
 from tests.support.repositories import plain_git
 from tests.support.swarm import SwarmRig

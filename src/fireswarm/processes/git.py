@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
@@ -33,9 +31,6 @@ TIMEOUT_SECONDS = 60.0
 
 MAX_ENTRIES = 200_000
 """Maximum number of files of a repository that are looked at."""
-
-MAX_LEFT_OUT = 500
-"""Files that a diff leaves out, each a word of the command."""
 
 _BORROWED = (Path("objects", "info", "alternates"), Path("objects", "info", "http-alternates"))
 
@@ -99,8 +94,6 @@ _READS = frozenset(
 )
 """Commands that change no repository: confined, they only read it."""
 
-_OWN_FILES = (".", ":(exclude).fireswarm")
-
 _STARTS_NOTHING = frozenset(
     {
         *("check-ref-format", "commit-tree", "config", "for-each-ref", "hash-object", "init", "ls-tree", "read-tree"),
@@ -156,56 +149,6 @@ def run_git(
         return _call(folder, words, variables, stdin, timeout_seconds)
     with _confine(folder, places, writes_to, changes=writes_to is None and command not in _READS) as launch:
         return _call(folder, words, variables, stdin, timeout_seconds, launch)
-
-
-def head_commit(folder: Path) -> str:
-    """Return the commit of the folder's repository; the empty tree before its first one. Raises GitFailed."""
-    try:
-        return run_git(folder, "rev-parse", "--verify", "HEAD^{commit}").decode().strip()
-    except GitFailed:
-        run_git(folder, "rev-parse", "--git-dir")
-        return run_git(folder, "hash-object", "-t", "tree", "--stdin").decode().strip()
-
-
-def changes_since(folder: Path, commit: str, hides: Callable[[Path], bool] | None = None) -> bytes:
-    """Return what changed in *folder* since a commit as a unified diff, also new files that git does not ignore.
-
-    What *hides* tells of is left out. Nothing is written to the repository: its index is copied, and new objects go to
-    a temporary folder. The copy keeps the index's time: git reads again what was changed in the second in which the
-    index was written. Raises GitFailed.
-    """
-    own, objects = (_git_path(folder, name) for name in ("index", "objects"))
-    with TemporaryDirectory(prefix="fireswarm-index-") as place:
-        index = Path(place) / "index"
-        if own.is_file():
-            shutil.copy2(own, index)
-        environment = {
-            "GIT_INDEX_FILE": str(index),
-            "GIT_OBJECT_DIRECTORY": place,
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects),
-        }
-        run = partial(run_git, folder, writes_to=Path(place))
-        listed = run("ls-files", "--others", "--exclude-standard", "-z", "--", *_OWN_FILES)
-        new = [name for name in listed.split(b"\0") if name and not name.endswith(b"/")]  # no repositories in it
-        new = [name for name in new if hides is None or not hides(folder / os.fsdecode(name))]
-        if new:
-            literal = environment | {"GIT_LITERAL_PATHSPECS": "1"}
-            words = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
-            run(*words, stdin=b"\0".join(new), environment=literal)
-        words = ("diff", "--no-color", "--relative", "--no-renames")
-        left_out: list[str] = []
-        if hides is not None:
-            listed = run(*words, "--name-only", "-z", commit, "--", *_OWN_FILES, environment=environment)
-            names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
-            left_out = [f":(exclude,literal){name}" for name in names if hides(folder / name)]
-            if len(left_out) > MAX_LEFT_OUT:
-                raise GitFailed(f"more than {MAX_LEFT_OUT:,} changed files may not be read: ignore their folder in git")
-        return run(*words, commit, "--", *_OWN_FILES, *left_out, environment=environment)
-
-
-def _git_path(folder: Path, name: str) -> Path:
-    """Return the path of a file of git's own."""
-    return (folder / os.fsdecode(run_git(folder, "rev-parse", "--git-path", name).rstrip(b"\n"))).resolve()
 
 
 def _refuse_elsewhere(

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fireswarm.contracts.skills.artifact import Artifact
-from fireswarm.pipelines.files import FILE, PROJECT, Carried
+from fireswarm.contracts.skills.artifact import PIPELINE_FILE, Artifact
+from fireswarm.pipelines.files import PROJECT, Carried
 from tests.support.documents import made_node, run_step, validated
 
 HEAD = 'openapi: 3.0.3\ninfo: {title: T, version: "1"}\nservers: [{url: https://t.example/v1}]\n'
@@ -312,7 +312,7 @@ def test_tests_of_the_node_pass_and_fail_for_mutants(tmp_path: Path) -> None:
     alive: list[str] = []
     for mutant, (before, after) in MUTANTS.items():
         assert before in code, (mutant, code)
-        given = files.given | {name: Artifact(type=FILE, name=name, value=code.replace(before, after))}
+        given = files.given | {name: Artifact(type=PIPELINE_FILE, name=name, value=code.replace(before, after))}
         result = run_step("code-validate", tmp_path / mutant, tuple(given.values()))
         if Carried(tmp_path, {each.name: each for each in result.artifacts}).json("validation.json")["passed"]:
             alive.append(mutant)

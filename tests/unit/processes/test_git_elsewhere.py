@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from fireswarm.errors import GitFailed
-from fireswarm.processes.git import changes_since, head_commit, run_git
+from fireswarm.processes.git import run_git
+from fireswarm.swarm.turn.engines.changes import changes_since, head_commit
 from tests.support.repositories import marks, plain_git, set_keys
 
 
