@@ -38,9 +38,9 @@ CONFINED_HINT = (
     "programs; the operator can add folders with `runtime.readable`."
 )
 MAX_PATH_CHARS = 4_096
-NOT_CONFINED = frozenset({"source-ingest", "pr-prepare"})
-"""Packaged skills that are confined with rules for reading only: one needs the files of a program that it confines, the
-other writes to the repository of the objective."""
+NOT_CONFINED = frozenset({"source-ingest", "code-validate", "pr-prepare"})
+"""Packaged skills that are confined with rules for reading only: two need files of a program that they confine, one
+writes to the repository of the objective."""
 
 _MISSING = re.compile(r"No such file or directory: '(/[^']+)'")
 
