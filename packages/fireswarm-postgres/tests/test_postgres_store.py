@@ -45,7 +45,7 @@ async def conversations(tmp_path: Path, url: str) -> AsyncIterator[PostgresConve
 async def test_missing_tables_are_made_once(conversations: PostgresConversations) -> None:
     with pytest.raises(ConfigError, match="run `swarm state migrate`"):
         await conversations.load("talk-1")
-    assert [await conversations.migrate(), await conversations.migrate()] == [2, 0]
+    assert [await conversations.migrate(), await conversations.migrate()] == [3, 0]
     assert await conversations.load("talk-1") is None
 
 

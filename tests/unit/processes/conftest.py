@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from coverage import Coverage
 
+from fireswarm.processes import child_pool
 from tests.support.repositories import plain_git
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -42,3 +44,9 @@ def program(tmp_path: Path) -> Path:
     place.write_text(f'#!/bin/sh\necho "$0 $*" >> {tmp_path}/ran\nexit 1\n')
     place.chmod(0o755)
     return place
+
+
+@pytest.fixture
+def children_import_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the child processes import functions of the tests, which are in the current folder."""
+    monkeypatch.setattr(child_pool, "import_folders", lambda: [*sys.path])

@@ -6,7 +6,7 @@ import pytest
 
 from fireswarm.processes.child_pool import in_own_process
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("children_import_tests")]
 
 
 def forever() -> int:

@@ -16,7 +16,11 @@ from fireswarm.processes.child_pool import run_in_child
 from fireswarm.processes.descendants import Descendants
 from tests.support.fleet import pid_in
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="setsid")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("children_import_tests"),
+    pytest.mark.skipif(sys.platform == "win32", reason="setsid"),
+]
 LONG_SECONDS = 60
 
 
