@@ -58,7 +58,7 @@ BOTH = calls(
     ("delegate", {"role": "predictor", "objective": "look at a", "context": {"n": 1}}),
     ("delegate", {"role": "memory", "objective": "look at b"}),
 )
-SEEN = "(predictor, done: look at a) looked at a | (memory, done: look at b) looked at b"
+SEEN = "(predictor, done: look at a) Summary: looked at a | (memory, done: look at b) Summary: looked at b"
 
 
 async def children_of(swarm: SwarmRig, task: Task) -> list[Task]:
@@ -117,7 +117,7 @@ async def test_files_of_a_delegated_task_come_back_with_its_result(swarm: SwarmR
     ended = await one_turn(swarm, thinking(swarm, expert, tmp_path), "another")
     assert ended.result is not None
     told = ended.result.summary
-    assert told.startswith("(memory, done: write a report) It is written. - inputs/")
+    assert told.startswith("(memory, done: write a report) Summary: It is written. - inputs/")
     assert "report.md (file, 15 bytes)" in told and "# Found Seven." in told
     assert "chart.png (file)" in told and "large.csv (file)" in told and "lost.md (file)" in told
     assert "rows.json (table, 18 bytes)" in told and '"n": 7' in told
