@@ -6,7 +6,7 @@ import re
 
 from fireswarm import pipelines
 
-from .operations import MAX_LINE_CHARS, text_literal
+from .operations import call_expression, text_literal
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
@@ -24,23 +24,14 @@ def code_of(schema: pipelines.NodeSchema, operation: pipelines.Operation, about:
     cookie = [_sent(each) for each in by_place["cookie"]] + secret["cookie"]
     headers = [_sent(each) for each in by_place["header"]] + secret["header"]
     if cookie:
-        headers.append(f"cookies({_call('parts', cookie, 2)})")
-    arguments += [f"query={_call('parts', query, 2)}"] * bool(query)
+        headers.append(f"cookies({call_expression('parts', cookie, 2)})")
+    arguments += [f"query={call_expression('parts', query, 2)}"] * bool(query)
     body, kind = _body(operation, by_place["body"])
     arguments += [body] * bool(body)
     headers += [f'{{"Content-Type": {text_literal(kind)}}}'] * bool(kind and body)
-    arguments += [f"headers={_call('parts', headers, 2)}"] * bool(headers)
+    arguments += [f"headers={call_expression('parts', headers, 2)}"] * bool(headers)
     head = f'\ndef {operation.function}(parameters: dict[str, Any], send: Send) -> Any:\n    """{about}."""\n'
-    return f"{head}    return {_call('send', arguments, 1)}\n"
-
-
-def _call(name: str, arguments: list[str], depth: int) -> str:
-    """Return a call; one that is long has a line for each argument."""
-    line = f"{name}({', '.join(arguments)})"
-    if "\n" not in line and len(line) + 4 * depth <= MAX_LINE_CHARS:
-        return line
-    space = "    " * depth
-    return "\n".join([f"{name}(", *(f"{space}    {each}," for each in arguments), f"{space})"])
+    return f"{head}    return {call_expression('send', arguments, 1)}\n"
 
 
 def _path(operation: pipelines.Operation, parameters: list[pipelines.Parameter]) -> str:
@@ -93,9 +84,9 @@ def _body(operation: pipelines.Operation, parameters: list[pipelines.Parameter])
         for each in parameters
     ]
     if base == FORM:
-        made = _call("parts", [_sent(each) for each in parameters], 2)
+        made = call_expression("parts", [_sent(each) for each in parameters], 2)
     else:
-        made = _call("pick", ["parameters", *names], 2)
+        made = call_expression("pick", ["parameters", *names], 2)
     name = "form" if base == FORM else "multipart" if base.startswith("multipart/") else "body"
     argument = f"{name}={made if operation.body_required else f'content({made})'}"
     return argument, kind if name == "body" and base not in ("", JSON, "*/*") else ""

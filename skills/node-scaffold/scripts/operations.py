@@ -78,13 +78,15 @@ def _sending(request: Any, depth: int = 1) -> str:
     for name, value in (("query", request.query), (body, request.body), ("headers", request.headers)):
         if value is not None:
             arguments.append(f"{name}=content({expression(value, depth + 1)})")
-    return _call("send", arguments, depth)
+    return call_expression("send", arguments, depth)
 
 
 def _following(pages: Any, number: str) -> str:
     """Return the line that asks for further pages."""
     answer = _answer(number)
-    followed = _call("follow", [answer, text_literal(pages.cursor), f"lambda page: {_sending(pages.further, 2)}"], 1)
+    followed = call_expression(
+        "follow", [answer, text_literal(pages.cursor), f"lambda page: {_sending(pages.further, 2)}"], 1
+    )
     if pages.when is not None:
         return f"    {_pages(number)} = {followed} if {_of_condition(pages.when)} else [{answer}]"
     return f"    {_pages(number)} = {followed}"
@@ -97,7 +99,7 @@ def _of_condition(when: Any) -> str:
     return f"{taken} is {when.value}" if isinstance(when.value, bool) else f"{taken} == {_literal(when.value)}"
 
 
-def _call(name: str, arguments: list[str], depth: int) -> str:
+def call_expression(name: str, arguments: list[str], depth: int) -> str:
     """Return a call; one that is long has a line for each argument."""
     line = f"{name}({', '.join(arguments)})"
     if "\n" not in line and len(line) + 4 * depth <= MAX_LINE_CHARS:
@@ -128,16 +130,18 @@ def expression(value: Any, depth: int = 1) -> str:
 def _of_text(value: Any, depth: int) -> str:
     names = [_taken(name) for name in value.names]
     names = [f"nonempty({name})" for name in names] if value.presence == "filled" else names
-    return _call("within", [text_literal(value.pattern), *names], depth)
+    return call_expression("within", [text_literal(value.pattern), *names], depth)
 
 
 def _of_listed(value: Any, depth: int) -> str:
     entries = [expression(each, depth + 1) for each in value.entries]
-    return _call("list_present" if value.is_optional else "list_all", entries, depth)
+    return call_expression("list_present" if value.is_optional else "list_all", entries, depth)
 
 
 def _of_gathered(value: Any, depth: int) -> str:
-    return _call("gather", [_pages(value.request), *([text_literal(value.name)] if value.name else [])], depth)
+    return call_expression(
+        "gather", [_pages(value.request), *([text_literal(value.name)] if value.name else [])], depth
+    )
 
 
 def _of_either(value: Any, depth: int) -> str:
@@ -150,7 +154,7 @@ def _of_chosen(value: Any, depth: int) -> str:
         f"({'MISSING' if row.is_missing else _literal(row.value)}, lambda: {expression(row.made, depth + 1)})"
         for row in value.table
     ]
-    return _call("choose", [text_literal(value.name), _taken(value.name), *rows], depth)
+    return call_expression("choose", [text_literal(value.name), _taken(value.name), *rows], depth)
 
 
 def _of_taken(value: Any, depth: int) -> str:
@@ -166,8 +170,8 @@ def _of_taken(value: Any, depth: int) -> str:
 def _of_each(value: Any, depth: int) -> str:
     source, entry = expression(value.source, depth + 1), expression(value.entry, depth + 1)
     if value.key is None:
-        return _call("each", [source, f"lambda entry: {entry}"], depth)
-    return _call("map_keyed", [source, f"lambda entry: ({expression(value.key, depth + 1)}, {entry})"], depth)
+        return call_expression("each", [source, f"lambda entry: {entry}"], depth)
+    return call_expression("map_keyed", [source, f"lambda entry: ({expression(value.key, depth + 1)}, {entry})"], depth)
 
 
 def _of_address(value: Any, depth: int) -> str:

@@ -37,13 +37,9 @@ def hidden_places(folder: Path) -> list[Path]:
     origin is searched `MAX_DEPTH` levels down.
     """
     known = {place.resolve() for place in (state_home(), *swarm_folders())} | set(_bound_sockets())
-    found = {place for place in known if place.is_relative_to(folder) and place != folder and _is_no_link(place)}
+    found = {place for place in known if place.is_relative_to(folder) and place != folder and os.path.lexists(place)}
     found |= set(_search(folder))
     return sorted(place for place in found if not any(above in found for above in place.parents))
-
-
-def _is_no_link(place: Path) -> bool:
-    return os.path.lexists(place) and not place.is_symlink()
 
 
 def pin_parents(workspace: Path, hidden: Iterable[Path]) -> list[str]:

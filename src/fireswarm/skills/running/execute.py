@@ -148,8 +148,8 @@ def is_foreign(skill: Skill) -> bool:
 def _is_confined(skill: Skill, rules: CodeRules, names_places: bool) -> bool:
     """Return True if the code is confined.
 
-    A packaged skill is, if its request names files, which other code may replace by links meanwhile. Where nothing can
-    be confined, no such code runs.
+    A packaged skill is, if its request names files or has attachments, which other code may replace by links meanwhile;
+    the files of other tasks are where no such code sees them. Where nothing can be confined, no such code runs.
     """
     if is_foreign(skill):
         return skill.name not in rules.trusted or bool(skill.outside)
@@ -170,7 +170,7 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
     inputs, folders = _given_files(request), _workspaces(context, rules.root)
     hidden = tuple(place for folder in folders for place in _hidden_in(folder, rules))
     named = () if is_foreign(skill) else _named_places(context, rules.root)
-    is_confined = bool(hidden) or _is_confined(skill, rules, bool(inputs or folders or named))
+    is_confined = bool(hidden) or _is_confined(skill, rules, bool(folders or named or request.attachments))
     hidden += _compiled_in(skill.folder) if is_foreign(skill) else ()
     readable = (skill.folder.resolve(), _packaged_skills(), *rules.readable, *inputs, *named)
     if request.constraints.get("read_only") and rules.confinement != "none":
