@@ -25,7 +25,7 @@ from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import queued_fields
 from fireswarm.swarm.board.submit import document
 
-OPERATOR = "operator"
+OPERATOR, AGENT = "operator", "agent"
 
 SAID_SIGNAL = "said"
 """Name of the signal that tells a task's holder that somebody said something to it."""
@@ -41,7 +41,7 @@ async def say(board: BoardContext, task_id: str, text: str, agent: str = "", mes
     The same *message_id* is said once. Raises TerminalTask for a task that has ended, and InvalidInput for an empty or
     too long text.
     """
-    said, sender = _check_text(text), f"agent {agent}" if agent else OPERATOR
+    said, sender = _check_text(text), f"{AGENT} {agent}" if agent else OPERATOR
     if message_id and (await board.store.get(message_path(message_id))).data is not None:
         return (await load(board.store, task_id))[0]
 
