@@ -185,7 +185,7 @@ async def test_model_stores_no_file_of_a_pipeline_and_plans_none_of_its_steps(sw
     assert before and branches(other) == before
 
 
-@pytest.mark.parametrize("step", PIPELINE_STEPS)
+@pytest.mark.parametrize("step", sorted({*PIPELINE_STEPS} - {"schema-infer"}))
 async def test_step_runs_only_in_a_task_that_the_pipeline_planned(swarm: SwarmRig, step: str) -> None:
     await swarm.submit("a step", skill=step)
     ended = await one_turn(swarm, advised(swarm, None))

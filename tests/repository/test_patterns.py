@@ -53,12 +53,8 @@ EXAMPLES: Examples = {
     'skills/schema-infer/scripts/openapi.py: f"""\\\\s*["\']?{re.escape(path)}["\']?\\\\s*:"""': [
         r"""\s*["']?/a/b["']?\s*:"""
     ],
-    "skills/source-classify/scripts/skill.py: pattern": _in_table(
-        "skills/source-classify/scripts/skill.py", "RULES", 0
-    ),
-    "skills/source-classify/scripts/skill.py: content": _in_table(
-        "skills/source-classify/scripts/skill.py", "RULES", 1
-    ),
+    "src/fireswarm/pipelines/classifying.py: pattern": _in_table("src/fireswarm/pipelines/classifying.py", "RULES", 0),
+    "src/fireswarm/pipelines/classifying.py: content": _in_table("src/fireswarm/pipelines/classifying.py", "RULES", 1),
 }
 
 

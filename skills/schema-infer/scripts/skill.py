@@ -17,6 +17,7 @@ from fireswarm import (
     SkillResult,
     SkillState,
     count_noun,
+    errors,
     format_counts,
     install_command,
     pipelines,
@@ -24,6 +25,7 @@ from fireswarm import (
 )
 
 from . import recorded
+from .alone import begin, is_alone, with_outputs
 from .reading import Reading, Source
 
 MAX_NOTES = 10
@@ -36,8 +38,21 @@ QUESTION = Path(__file__).parents[1] / "references" / "question.md"
 
 
 def run(request: SkillRequest) -> SkillResult:
-    """Write ``inferred_schema.json`` and ``trace_map.json``; asks for advice if the source is ambiguous."""
+    """Write ``inferred_schema.json`` and ``trace_map.json``; asks for advice if the source is ambiguous.
+
+    Outside of a pipeline run, it reads the sections that the caller gives, and asks for them.
+    """
     carried = pipelines.Carried.of(request)
+    if not is_alone(carried):
+        return _infer(carried, request)
+    try:
+        asked = begin(carried, request)
+    except errors.InvalidInput as error:
+        return SkillResult.failure(str(error))
+    return asked or with_outputs(_infer(carried, request), carried)
+
+
+def _infer(carried: pipelines.Carried, request: SkillRequest) -> SkillResult:
     name = str(carried.json("request_snapshot.json")["node_name"])
     found = carried.json("classification.json")
     if request.advice:

@@ -1,11 +1,12 @@
 """Gated steps of code in which a model only advises.
 
-``files`` carries a run's files from step to step, ``scope`` limits the paths that may change, ``trace`` checks a schema
-against its sources, ``packages`` opens npm packages, ``gates`` checks the output of a step and an advisor's answer,
-``node`` is the node pipeline.
+``files`` carries a run's files from step to step, ``classifying`` finds out what a source is, ``scope`` limits the
+paths that may change, ``trace`` checks a schema against its sources, ``packages`` opens npm packages, ``gates`` checks
+the output of a step and an advisor's answer, ``node`` is the node pipeline.
 A skill of a pipeline imports these names from here.
 """
 
+from fireswarm.pipelines.classifying import READERS, classify
 from fireswarm.pipelines.documents.counting import (
     IGNORED_HEADERS,
     VERBS,
@@ -68,6 +69,7 @@ __all__ = [
     "MAX_OPERATIONS",
     "METHODS",
     "PROJECT",
+    "READERS",
     "RECORDING",
     "SOURCES",
     "Allowlist",
@@ -90,6 +92,7 @@ __all__ = [
     "changed_files",
     "check_advice",
     "check_step",
+    "classify",
     "code_faults",
     "common_base",
     "count_calls",

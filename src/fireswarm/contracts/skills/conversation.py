@@ -121,10 +121,14 @@ class InputField(Contract):
 
 
 class InputRequest(Contract):
-    """The inputs that a skill needs before it can continue."""
+    """The inputs that a skill needs before it can continue.
+
+    ``json_schema`` is the JSON Schema of all inputs of the skill, if its SKILL.md declares one.
+    """
 
     missing_fields: tuple[InputField, ...] = Field(min_length=1, max_length=40)
     message: str = Field(default="", max_length=MAX_RESULT_SUMMARY_CHARS)
+    json_schema: JsonObject = Field(default_factory=dict)
 
 
 class InteractionOutcomes(Contract):

@@ -33,6 +33,8 @@ def state_of_result(result: SkillResult) -> TaskState:
 
 def checked_state(result: SkillResult, terms: Terms, skill: str, *, router: bool) -> tuple[TaskState, str]:
     """Return the turn's actual state, and the reason if it differs from the reported one, otherwise ""."""
+    if result.state is SkillState.ADVICE_REQUIRED:
+        return TaskState.BLOCKED, f"skill {skill} asks for advice, which only a swarm can get: submit a task with it"
     state = state_of_result(result)
     if state is TaskState.DELEGATING and not router:
         return TaskState.BLOCKED, f"skill {skill} delegated tasks, but no swarm is running to execute them"

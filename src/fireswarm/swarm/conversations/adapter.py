@@ -304,7 +304,11 @@ class _Call:
             state_detail=result.state.value,
             duration_seconds=round(seconds, 3),
         )
-        return as_response(result, state, metadata, reason=reason)
+        response = as_response(result, state, metadata, reason=reason)
+        if (asked := response.input_request) is None:
+            return response
+        schema = self.terms.input_request_jsonschema
+        return response.model_copy(update={"input_request": asked.model_copy(update={"json_schema": schema})})
 
     def change(self) -> ConversationChange:
         """Return a change that only this call may make, since it has the turn."""

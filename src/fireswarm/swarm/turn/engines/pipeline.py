@@ -16,30 +16,32 @@ from fireswarm.swarm.turn.state import Turn
 async def request_of_step(turn: Turn, skill: Skill) -> SkillRequest:
     """Return the turn's request without the files of a pipeline that tasks outside of the step's run made.
 
-    A run is the task that plans the steps, and the steps. Raises InvalidInput for a step of the node pipeline in a
-    task that the pipeline did not plan: its code takes the files for those of the earlier steps.
+    A run is the task that plans the steps, and the steps. A step that takes its inputs from its caller may run alone,
+    and then gets no files of a pipeline. Raises InvalidInput for another step of the node pipeline in a task that the
+    pipeline did not plan: its code takes the files for those of the earlier steps.
     """
-    planner = turn.task if skill.name not in PIPELINE_STEPS else await _planner_of(turn, skill)
-    request, members = turn.request, {planner.task_id, *planner.children}
+    planner = turn.task if skill.name not in PIPELINE_STEPS else await _planner_of(turn)
+    if planner is None and not turn.conversation.answer_schema:
+        raise InvalidInput(
+            f"{skill.name} is a step of the node pipeline, and the pipeline did not plan this task: run all steps with "
+            f"`swarm submit --pipeline node`, or plan a task with the skill {PIPELINE}"
+        )
+    request, members = turn.request, {planner.task_id, *planner.children} if planner is not None else set[str]()
     children = tuple(
         child.model_copy(update={"artifacts": _own_files(child.artifacts, members)}) for child in request.children
     )
     return request.model_copy(update={"artifacts": _own_files(request.artifacts, members), "children": children})
 
 
-async def _planner_of(turn: Turn, skill: Skill) -> Task:
-    """Return the task of the pipeline that planned the turn's task. Raises InvalidInput without one."""
+async def _planner_of(turn: Turn) -> Task | None:
+    """Return the task of the pipeline that planned the turn's task, or None."""
     parent_id = turn.task.parent_task_id
     snapshot = await turn.swarm.store.get(task_path(parent_id)) if parent_id else None
-    if snapshot is not None and snapshot.data is not None:
-        parent = parse_task_snapshot(snapshot)
-        own = parent.session_hash == turn.task.session_hash and turn.task.task_id in parent.children
-        if own and _runs_pipeline(turn, parent):
-            return parent
-    raise InvalidInput(
-        f"{skill.name} is a step of the node pipeline, and the pipeline did not plan this task: run all steps with "
-        f"`swarm submit --pipeline node`, or plan a task with the skill {PIPELINE}"
-    )
+    if snapshot is None or snapshot.data is None:
+        return None
+    parent = parse_task_snapshot(snapshot)
+    own = parent.session_hash == turn.task.session_hash and turn.task.task_id in parent.children
+    return parent if own and _runs_pipeline(turn, parent) else None
 
 
 def _runs_pipeline(turn: Turn, parent: Task) -> bool:
