@@ -53,6 +53,7 @@ EXAMPLES: Examples = {
     'skills/schema-infer/scripts/openapi.py: f"""\\\\s*["\']?{re.escape(path)}["\']?\\\\s*:"""': [
         r"""\s*["']?/a/b["']?\s*:"""
     ],
+    "src/fireswarm/pipelines/trace.py: f'(?<!\\\\w){re.escape(value)}(?!\\\\w)'": [r"(?<!\w)everything(?!\w)"],
     "src/fireswarm/pipelines/classifying.py: pattern": _in_table("src/fireswarm/pipelines/classifying.py", "RULES", 0),
     "src/fireswarm/pipelines/classifying.py: content": _in_table("src/fireswarm/pipelines/classifying.py", "RULES", 1),
 }

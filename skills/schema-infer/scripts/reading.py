@@ -41,11 +41,12 @@ class Source:
         self.lines = self.text.splitlines()
 
     def evidence(self, first: int, last: int | None = None, column: int = 0) -> Evidence:
-        """Return lines *first* to *last*, counted from 1, as evidence; the quote is from the first line.
+        """Return lines *first* to *last*, counted from 1, as evidence; the quote is the first line that has words.
 
         Of a line that is longer than a quote, it begins at *column*.
         """
-        line = self.lines[first - 1] if first <= len(self.lines) else ""
+        lines = self.lines[first - 1 : max(first, last or first)]
+        line = next((line for line in lines if pipelines.is_telling(line)), "")
         quote = (line[column:] if len(line) > MAX_QUOTE_CHARS else line).strip()[:MAX_QUOTE_CHARS]
         return Evidence(file=self.name, line_start=first, line_end=max(first, last or first), quote=quote)
 

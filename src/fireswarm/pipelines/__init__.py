@@ -57,7 +57,7 @@ from fireswarm.pipelines.node.steps import load_schema, next_round
 from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
 from fireswarm.pipelines.packages import find_transpiler, is_archive, listed_nodes, package_root, unpack
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
-from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, trace_faults
+from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, is_telling, trace_faults
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import run_confined
 
@@ -105,6 +105,7 @@ __all__ = [
     "is_archive",
     "is_call",
     "is_markdown",
+    "is_telling",
     "lay_out",
     "listed_nodes",
     "load_document",

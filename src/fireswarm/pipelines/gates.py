@@ -18,7 +18,7 @@ from fireswarm.pipelines.files import PROJECT, SOURCES, Carried
 from fireswarm.pipelines.generated_code import code_faults
 from fireswarm.pipelines.node.schema import NodeSchema
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files
-from fireswarm.pipelines.trace import trace_faults
+from fireswarm.pipelines.trace import trace_faults, unquoted_values
 
 SNAPSHOT, INFERRED, TRACE, ALLOWLIST = (
     "request_snapshot.json",
@@ -165,7 +165,8 @@ def _advised_schema(request: AdviceRequest, content: Mapping[str, Any]) -> str:
     sources = {
         piece.name.removeprefix(SOURCES): piece.text for piece in request.material if piece.name.startswith(SOURCES)
     }
-    faults = trace_faults(TraceMap.model_validate(content["trace"]), schema.fields(), sources)
+    trace = TraceMap.model_validate(content["trace"])
+    faults = trace_faults(trace, schema.fields(), sources) + unquoted_values(trace, schema.values())
     lost = measure_markdown(schema, sources, "").lost[:MAX_NAMED]
     faults += [f"the source has {name}: add the operation, or list it in unread with the reason" for name in lost]
     return "; ".join(faults)

@@ -29,6 +29,8 @@ _USED = {"Any", "Send", "credential", *(name for name in vars(shaping) if not na
 
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
+_LITERAL = re.compile(r"[^/?&=]+")
+_HOST = re.compile(r"https?://([^/{}]+)(?=/|$)")
 
 
 def identifier(text: str) -> str:
@@ -194,6 +196,17 @@ class NodeSchema(Contract):
         own = [name for name in ("name", "base_url", "credentials") if getattr(self, name)]
         operations = [f"operations.{operation.key}" for operation in self.operations]
         return [*own, *operations, *(field_of(parameter) for parameter in self.parameters)]
+
+    def values(self) -> dict[str, list[str]]:
+        """Return the words of the source that show each field: method and literal parts of a path, name, host."""
+        shown = {
+            f"operations.{operation.key}": [operation.method, *_LITERAL.findall(_PLACEHOLDER.sub("/", operation.path))]
+            for operation in self.operations
+            if operation.method and operation.path
+        }
+        shown |= {field_of(parameter): [parameter.name] for parameter in self.parameters}
+        host = _HOST.match(self.base_url)
+        return shown | ({"base_url": [host[1]]} if host else {})
 
 
 def field_of(parameter: Parameter) -> str:
