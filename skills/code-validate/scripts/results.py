@@ -15,6 +15,10 @@ DOCUMENTED = "test_the_request_of_the_document"
 """Name of the test that compares a request with what the document asks for."""
 
 
+TOLD = "test_the_request_of_the_schema"
+"""Name of a comparison with what the schema says, which is made outside of pytest only."""
+
+
 def read_outcomes(file: Path) -> dict[str, bool]:
     """Return whether each test passed, by its name. Empty if pytest did not come to its end, or the file is no result.
 

@@ -10,18 +10,18 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from fireswarm import Signal, SkillRequest, SkillResult, count_noun, errors, install_command, pipelines, truncate
 
-from . import report, results
+from . import judge, report, results
 
 MAX_LOG_CHARS = 60_000
 RESULTS = "results.xml"
 LINT_SECONDS = 60.0
-KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
-"""Environment variables that are passed to the tests: generated code gets no keys."""
+MAX_DIFFERENCES = 100
 
 _CHANGING = re.compile(r" in \d+\.\d+s\b|0x[0-9a-f]{6,}")
 """Parts of the tests' output that differ from run to run."""
@@ -35,7 +35,7 @@ def run(request: SkillRequest) -> SkillResult:
         return SkillResult.failure(told)
     carried = pipelines.Carried.of(request)
     files = carried.tree(pipelines.PROJECT)
-    expected = _expected(carried)
+    expected = judge.read_expected(files)
     faults = [fault for path, text in files.items() for fault in pipelines.code_faults(path, text)]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "project"
@@ -43,12 +43,15 @@ def run(request: SkillRequest) -> SkillResult:
         try:
             code, told = _test(folder, str(Path(found.origin).parents[1]), request)
             outcomes = results.read_outcomes(folder / RESULTS)
+            seconds, confinement = request.limits.default_timeout_seconds, request.limits.confinement
+            replayed = judge.replay(files, expected, Path(place) / "replayed", seconds, confinement)
         except errors.SandboxRefused as refused:
             unless = "only the operator can allow them unconfined (`backbone.confinement: none`)"
             raise errors.SandboxRefused(f"the generated tests were not run: {refused}; {unless}") from refused
         faults += _linted(folder)
-    if silent := [name for name in expected if name not in outcomes]:
-        faults.append(f"{count_noun(len(silent), 'input')} not tested, such as {silent[0]}")
+    faults += _untested(files, expected, outcomes)
+    faults += [f"{name}: {why}" for name, why in replayed.items() if why][:MAX_DIFFERENCES]
+    outcomes = {name: passed and not replayed.get(name, "") for name, passed in outcomes.items()}
     passed = code == 0 and not faults
     confined = request.limits.confinement not in ("container", "none")
     how = "with no files but its own" if confined else "not confined, as the operator said"
@@ -66,26 +69,22 @@ def run(request: SkillRequest) -> SkillResult:
     return SkillResult(summary=truncate(told), artifacts=carried.artifacts(), signals=(signal,), confidence=1.0)
 
 
-def _expected(carried: pipelines.Carried) -> list[str]:
-    """Return the names of the tests of recorded inputs, and of those of a document."""
-    names = carried.names(f"{pipelines.PROJECT}tests/")
-    kinds = (("_recorded.json", results.REPLAY), ("_documented.json", results.DOCUMENTED))
-    return [
-        results.case_name(case["operation"], case["case"], test)
-        for ending, test in kinds
-        for name in names
-        if name.endswith(ending)
-        for case in carried.json(name)["cases"]
-    ]
+def _untested(files: Mapping[str, str], expected: list[judge.Expected], outcomes: Mapping[str, bool]) -> list[str]:
+    """Return what pytest's list of results lacks, or did not pass: the exit code of its process proves nothing."""
+    cases = {name.partition("[")[0] for name in outcomes}
+    names = [each.test for each in expected if each.kind != "told"]
+    silent = [name for name in names if name not in outcomes]
+    silent += [name for name in judge.test_functions(files) if name not in cases]
+    failed = [name for name, passed in outcomes.items() if not passed]
+    faults = [f"{count_noun(len(silent), 'test')} left no result, such as {silent[0]}"] if silent else []
+    faults += [f"{count_noun(len(failed), 'test')} failed or was left out, such as {failed[0]}"] if failed else []
+    return faults if outcomes else ["pytest left no results", *faults]
 
 
 def _test(folder: Path, libraries: str, request: SkillRequest) -> tuple[int, str]:
     """Return exit code and output of the tests, which can change only *folder* and have no network."""
-    environment = {name: value for name, value in os.environ.items() if name in KEPT}
-    environment |= {
+    environment = judge.environment() | {
         "PYTHONPATH": os.pathsep.join((str(folder), libraries)),
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # other installed plugins do not belong to the node
     }
     command = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]

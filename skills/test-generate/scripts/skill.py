@@ -53,13 +53,19 @@ def run(request: SkillRequest) -> SkillResult:
         asks = _asks(carried, schema.name, unclear)
         return SkillResult(state=SkillState.ADVICE_REQUIRED, summary=told, asks=asks)
     carried.write_project({f"tests/test_{schema.name}.py": _tests(schema, inputs, replayed)})
+    told = [each for each in schema.operations if each.method and each.path and each.key not in replayed]
+    if told:
+        cases = {"cases": [_told(schema, each) for each in told]}
+        carried.write_project(
+            {f"tests/{schema.name}_told.json": json.dumps(cases, indent=1, ensure_ascii=False) + "\n"}
+        )
     for advice in request.advice:
         drafts = CodeAdvice.model_validate(advice.content).files
         carried.write_project({draft.path: draft.content for draft in drafts})
     pipelines.write_diff(carried)
     operations = count_noun(len(schema.operations), "operation")
-    told = f"tests for {operations}, {len(schema.operations) - len(unclear):,} by template"
-    return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.6 if unclear else 0.9)
+    summary = f"tests for {operations}, {len(schema.operations) - len(unclear):,} by template"
+    return SkillResult(summary=summary, artifacts=carried.artifacts(), confidence=0.6 if unclear else 0.9)
 
 
 def _replay(carried: pipelines.Carried, schema: pipelines.NodeSchema) -> set[str]:
@@ -103,22 +109,32 @@ def _tests(schema: pipelines.NodeSchema, inputs: dict[str, Any], replayed: set[s
     return "\n\n\n".join(text.strip("\n") for text in [head, *cases, *refusals] if text) + "\n"
 
 
-def _case(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
+def _told(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> dict[str, Any]:
+    """Return what the schema says about one call, as it is compared outside of the tests too."""
     parameters = schema.parameters_of(operation.key)
     given = {parameter.given_as: _sample(parameter) for parameter in parameters}
     path = operation.path
     for name in operation.placeholders:
         path = path.replace(f"{{{name}}}", quote(str(given.get(name, "")), safe=""))
+    places = {
+        place: sorted(parameter.name for parameter in parameters if parameter.place == place)
+        for place in ("query", "body")
+    }
+    case = {"operation": operation.key, "case": "all", "parameters": given}
+    return case | {"method": operation.method, "path": path, **places}
+
+
+def _case(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
+    case = _told(schema, operation)
     lines = [
         f"def test_{operation.function}_sends_what_the_schema_says() -> None:",
         "    sent: list[Sent] = []",
-        f"    run({operation.key!r}, {given!r}, recording(sent))",
+        f"    run({operation.key!r}, {case['parameters']!r}, recording(sent))",
         "    assert len(sent) == 1",
-        f"    assert (sent[0].method, sent[0].path) == {(operation.method, path)!r}",
+        f"    assert (sent[0].method, sent[0].path) == {(case['method'], case['path'])!r}",
     ]
     for place in ("query", "body"):
-        names = sorted(parameter.name for parameter in parameters if parameter.place == place)
-        if names:
+        if names := case[place]:
             lines.append(f"    assert set({names!r}) <= set(sent[0].{place})")
     return "\n".join(lines)
 

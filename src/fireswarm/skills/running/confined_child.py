@@ -6,8 +6,10 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
+from fireswarm.contracts.regular_file import write_without_links
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.messages import elsewhere, read_message, take_pipes, write_message
 from fireswarm.skills.running.in_child import run_entry
@@ -40,7 +42,7 @@ def _ask_parent(
 ) -> tuple[int, str]:
     """Let the parent run a program on the files of *view*, and return its exit code and output. Raises SandboxRefused.
 
-    The program's changes stay in the parent's copy of the files.
+    What the program wrote is written to *view*'s workspace if it is writable; what it removed stays.
     """
     workspace = view.workspace.resolve()
     files = {
@@ -61,4 +63,6 @@ def _ask_parent(
     told: dict[str, Any] = json.loads(read_message(requests))
     if "refused" in told:
         raise SandboxRefused(told["refused"])
+    for name, content in told["files"].items():
+        write_without_links(workspace, PurePosixPath(name).parts, base64.b64decode(content))
     return told["code"], told["output"]

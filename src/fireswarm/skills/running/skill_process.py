@@ -6,20 +6,23 @@ run confined cannot start inside of the skill's confinement, so this process sta
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Base64Bytes, Field, ValidationError
+from pydantic import AfterValidator, Base64Bytes, Field, TypeAdapter, ValidationError
 
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
+from fireswarm.contracts.regular_file import read_regular_file
 from fireswarm.errors import PlaceRefused, SandboxRefused, SkillFailed
 from fireswarm.processes.child_pool import ends_folder
 from fireswarm.processes.confinement.paths.late_names import LateNames
@@ -29,7 +32,10 @@ from fireswarm.processes.messages import import_folders, read_message, write_mes
 from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 
 MAX_ANSWER_BYTES = 64_000_000
-"""Maximum size of a message from the skill's process."""
+"""Maximum size of a message from the skill's process, and of the files that a program leaves for it."""
+
+MAX_FILES_LEFT = 1_000
+"""So many files that a program leaves are given to the skill."""
 
 GONE = "bwrap: Can't find source path"
 """What bubblewrap says of a place that was replaced or removed since it was opened."""
@@ -44,6 +50,8 @@ def _check_path(path: str) -> str:
 
 
 FilePath = Annotated[str, AfterValidator(_check_path)]
+
+FILE_PATH = TypeAdapter[str](FilePath)
 
 
 class WantedProgram(Contract):
@@ -206,7 +214,8 @@ class ConfinedProcess:
                 )
             except (SandboxRefused, OSError, ValueError) as error:
                 return {"refused": str(error)}
-            return {"code": code, "output": output.replace(str(workspace), program.workspace)}
+            left = _files_left(workspace, program.files) if program.writable else {}
+            return {"code": code, "output": output.replace(str(workspace), program.workspace), "files": left}
 
     def _check_readable(self, program: WantedProgram) -> None:
         """Raise SandboxRefused if the skill asks for a place that it can change, or that it cannot read itself."""
@@ -214,6 +223,24 @@ class ConfinedProcess:
         for place in program.readable:
             if not place.is_absolute() or not any(place.resolve().is_relative_to(known) for known in seen):
                 raise SandboxRefused(f"a skill does not let programs read {place}: only packages and its own folder")
+
+
+def _files_left(workspace: Path, given: Mapping[str, bytes]) -> dict[str, str]:
+    """Return in base64 what a program that has ended wrote, as far as it fits. Links are not followed."""
+    left: dict[str, str] = {}
+    room = MAX_ANSWER_BYTES
+    for folder, folders, names in os.walk(workspace):
+        folders.sort()
+        for path in (Path(folder, name) for name in sorted(names)):
+            try:
+                content = read_regular_file(path, room, follow=False)
+                name = FILE_PATH.validate_python(str(path.relative_to(workspace)))
+            except (OSError, ValueError):
+                continue  # a link, a pipe, a file that does not fit, or a name that is no path of a file
+            if given.get(name) != content and len(left) < MAX_FILES_LEFT:
+                left[name] = base64.b64encode(content).decode()
+                room -= len(content)
+    return left
 
 
 def _program() -> str:

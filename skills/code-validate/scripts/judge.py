@@ -1,0 +1,142 @@
+"""Judge a node from outside: the code makes calls in a process that has no expectation to copy; this one compares.
+
+The code under test can neither see nor write the verdict. Whatever it does to its own process, it passes only by
+sending the requests that are expected of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fireswarm import errors, pipelines, read_regular_file
+
+from . import results
+
+HOST = Path(__file__).parents[1] / "references" / "host.py"
+CALLS, REPLIES = "calls.json", "replies.json"
+MAX_SHOWN_CHARS = 300
+KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
+"""Environment variables that are passed to generated code and its tests."""
+
+EMPTY: dict[str, Any] = {"query": {}, "headers": {}, "body": None, "form": None, "multipart": None, "data": None}
+
+
+class Expected(NamedTuple):
+    """A call, the name of its test, and what is expected of it, which stays here."""
+
+    test: str
+    call: dict[str, Any]
+    kind: str
+    case: Mapping[str, Any]
+    base: str = ""
+
+
+def read_expected(project: Mapping[str, str]) -> list[Expected]:
+    """Return the calls that the files of the tests expect: recorded, documented, and told by the schema."""
+    kinds = {"recorded": results.REPLAY, "documented": results.DOCUMENTED, "told": results.TOLD}
+    found: list[Expected] = []
+    for path in sorted(project):
+        name, _, kind = path.removeprefix("tests/").removesuffix(".json").rpartition("_")
+        if not (path.startswith("tests/") and path.endswith(".json")) or kind not in kinds:
+            continue
+        content = json.loads(project[path])
+        for case in content["cases"]:
+            call = {"package": f"nodes.{name}", "operation": case["operation"], "parameters": case["parameters"]}
+            call |= {"answers": case.get("answers", []), "credential": content.get("credential", {})}
+            call["otherwise"] = {"answer": 1} if kind == "documented" else {} if kind == "told" else None
+            test = results.case_name(case["operation"], case["case"], kinds[kind])
+            found.append(Expected(test, call, kind, case, content.get("base", "")))
+    return found
+
+
+def replay(
+    project: Mapping[str, str], expected: list[Expected], folder: Path, seconds: float, confinement: str
+) -> dict[str, str]:
+    """Let the node make the expected calls in *folder*, without its tests; return why each one differs, or ""."""
+    if not expected:
+        return {}
+    files = {path: text for path, text in project.items() if path.startswith("nodes/")}
+    files |= {HOST.name: HOST.read_text(encoding="utf-8"), CALLS: json.dumps([each.call for each in expected])}
+    pipelines.lay_out(files, folder)
+    command = [sys.executable, "-B", str(folder / HOST.name), str(folder / CALLS), str(folder / REPLIES)]
+    view = pipelines.View(folder, writable=True, protects=False)
+    path = {"PYTHONPATH": str(folder)}
+    pipelines.run_confined(command, view, environment() | path, seconds, confinement=confinement)
+    return compare(expected, folder)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of generated code: it gets no keys."""
+    kept = {name: value for name, value in os.environ.items() if name in KEPT}
+    return kept | {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def compare(expected: list[Expected], folder: Path) -> dict[str, str]:
+    """Return why each call is not as expected, or "", by the name of its test."""
+    try:
+        replies: Any = json.loads(read_regular_file(folder / REPLIES, results.MAX_BYTES, follow=False))
+    except (OSError, ValueError, RecursionError, errors.InvalidInput) as error:
+        return dict.fromkeys((each.test for each in expected), f"the node did not answer: {error}"[:MAX_SHOWN_CHARS])
+    if not isinstance(replies, list) or len(replies) != len(expected):
+        return dict.fromkeys((each.test for each in expected), "the node did not answer each call once")
+    return {each.test: difference(each, reply)[:MAX_SHOWN_CHARS] for each, reply in zip(expected, replies, strict=True)}
+
+
+def difference(expected: Expected, reply: Any) -> str:
+    """Return how a reply differs from what is expected, or ""."""
+    if not isinstance(reply, dict) or not isinstance(reply.get("sent"), list):
+        return "the node did not answer"
+    if "made" not in reply:
+        return f"the node raised {reply.get('error', 'nothing')}"
+    sent, made, case = reply["sent"], reply["made"], expected.case
+    if not all(isinstance(each, dict) and isinstance(each.get("path"), str) for each in sent):
+        return "the node did not say what it sent"
+    match expected.kind:
+        case "documented":
+            return _unlike([EMPTY | each for each in sent], [case["request"]]) or _unlike(made, {"answer": 1})
+        case "recorded":
+            listed = made if isinstance(made, list) else [made]
+            unlike = _unlike([_as_recorded(each, expected.base) for each in sent], case["requests"])
+            return unlike or ("" if case["items"] is None else _unlike(listed, case["items"]))
+        case _:
+            return _unlike_told(sent, case)
+
+
+def _unlike(given: Any, wanted: Any) -> str:
+    return "" if given == wanted else f"{json.dumps(given)} instead of {json.dumps(wanted)}"
+
+
+def _as_recorded(request: Mapping[str, Any], base: str) -> dict[str, Any]:
+    path, form, body = request["path"], request.get("form"), request.get("body")
+    path = path.removeprefix(base) if path.startswith(f"{base}/") else path
+    made = {"method": request.get("method"), "path": path, "query": request.get("query") or {}}
+    made |= {"headers": request.get("headers") or {}, "body": form or body or None}
+    return made | {"encoding": "form" if form else "json" if body else ""}
+
+
+def _unlike_told(sent: list[dict[str, Any]], case: Mapping[str, Any]) -> str:
+    if unlike := _unlike([[each.get("method"), each["path"]] for each in sent], [[case["method"], case["path"]]]):
+        return unlike
+    for place in ("query", "body"):
+        given = sent[0].get(place)
+        if lost := sorted(set(case[place]) - set(given if isinstance(given, dict) else {})):
+            return f"{', '.join(lost)} not in {place}"
+    return ""
+
+
+def test_functions(project: Mapping[str, str]) -> Iterator[str]:
+    """Yield the names of all tests that are written in the project, as its files stand before any of them runs."""
+    for path, text in sorted(project.items()):
+        if path.startswith("tests/") and Path(path).name.startswith("test_") and path.endswith(".py"):
+            try:
+                tree = ast.parse(text)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue  # a fault of the code, which is told elsewhere
+            names = (each.name for each in tree.body if isinstance(each, ast.FunctionDef))
+            yield from (name for name in names if name.startswith("test_"))
