@@ -13,6 +13,7 @@ from fireswarm.contracts.skills.advice import ADVICE, AdviceKind, AdviceRequest,
 from fireswarm.contracts.skills.limits import MAX_CHANGED_FILES
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import GateFailed, InvalidInput
+from fireswarm.pipelines.allowed_code import fixed_faults
 from fireswarm.pipelines.documents.counting import measure, measure_markdown
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried
 from fireswarm.pipelines.generated_code import code_faults
@@ -122,6 +123,8 @@ def _project_faults(name: str, request: SkillRequest, before: Carried, after: Ca
         return [f"{ALLOWLIST} was overwritten: a step must not widen its own scope"]
     scope = Allowlist(tuple(after.json(ALLOWLIST)["patterns"]))
     faults = scope.faults(changed, request.limits.max_changed_files)
+    if name != "node-scaffold":
+        faults += fixed_faults(changed)
     if name == "code-fix" and any(path.startswith("tests/") for path in changed):
         faults.append("tests were changed: a fix must change the code, not the tests")
     return faults + [fault for path in changed if path in new for fault in code_faults(path, new[path])]
@@ -137,7 +140,7 @@ def check_advice(request: AdviceRequest, content: Any) -> str:
                 return _advised_schema(request, advice.model_dump(mode="json"))
             case AdviceKind.CODE:
                 drafts = {file["path"]: file["content"] for file in advice.model_dump()["files"]}
-                faults = Allowlist(request.scope).faults(drafts, len(drafts))
+                faults = fixed_faults([*drafts]) + Allowlist(request.scope).faults(drafts, len(drafts))
                 faults += [fault for path, text in drafts.items() for fault in code_faults(path, text)]
             case AdviceKind.PATCH:
                 faults = _advised_patch(request, advice.model_dump()["patch"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from fireswarm.pipelines.allowed_code import use_faults
 from fireswarm.skills.checks.code import findings_in
 
 
@@ -21,5 +22,6 @@ def code_faults(path: str, text: str) -> list[str]:
         except ValueError as error:
             return [f"{path}: {error}"]
     if path.endswith(".py"):
-        return [f"{path}:{line}: {rule}: {message}" for line, rule, message in findings_in(text)]
+        found = [f"{path}:{line}: {rule}: {message}" for line, rule, message in findings_in(text)]
+        return found + use_faults(path, text)
     return []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fireswarm.contracts.linear_pattern import match_glob
 from fireswarm.errors import GitFailed, InvalidInput
+from fireswarm.pipelines.allowed_code import fixed_faults
 from fireswarm.pipelines.files import lay_out, read_back, safe_path
 from fireswarm.processes.git import run_git
 
@@ -62,7 +63,7 @@ def patch_paths(patch: str) -> list[str]:
 def apply_patch(patch: str, files: Mapping[str, str], allowlist: Allowlist, most: int) -> dict[str, str]:
     """Return *files* with *patch* applied. Raises InvalidInput if it does not apply or is out of scope."""
     paths = patch_paths(patch)
-    if faults := allowlist.faults(paths, most):
+    if faults := [*fixed_faults(paths), *allowlist.faults(paths, most)]:
         raise InvalidInput("; ".join(faults))
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
