@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -55,6 +56,22 @@ def open_place(path: Path) -> int:
             os.close(number)
             raise OSError(errno.ELOOP, "a link has taken its place", str(path))
     return number
+
+
+def read_without_links(path: Path) -> bytes:
+    """Return the content of the file at an absolute path of which no part is a link.
+
+    Raises OSError as `read_regular_file` does, with ELOOP for a link.
+    """
+    if sys.platform != "linux":
+        if path.resolve() != path:
+            raise OSError(errno.ELOOP, "a part of the path is a link", str(path))
+        return read_regular_file(path, path.stat().st_size, follow=False)
+    number = open_place(path)
+    try:
+        return read_regular_file(Path(f"/proc/self/fd/{number}"), os.fstat(number).st_size)
+    finally:
+        os.close(number)
 
 
 def append_without_links(top: Path, parts: Sequence[str]) -> BinaryIO:

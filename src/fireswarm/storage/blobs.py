@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -11,10 +13,12 @@ import weakref
 from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import unquote
 
 import anyio.to_thread
 import fsspec
 
+from fireswarm.contracts.regular_file import read_without_links
 from fireswarm.errors import ConfigError, NotFound, StoreError, StoreFull
 from fireswarm.settings.run_folders import make_state_folder
 
@@ -48,7 +52,8 @@ class FsspecBlobs:
     async def get(self, uri: str, *, anywhere: bool = False) -> bytes:
         """Read the content of a URI. Raises NotFound if it does not exist, or is not below the root.
 
-        With *anywhere*, also read a file of this machine or a bucket that a person named.
+        With *anywhere*, also read a file of this machine or a bucket that a person named. Of a file of this machine, no
+        part of the path may be a link: code may have put it there after the person named the file.
         """
         return await anyio.to_thread.run_sync(self._get, uri, anywhere)
 
@@ -140,13 +145,23 @@ class FsspecBlobs:
 
     def _get(self, uri: str, anywhere: bool) -> bytes:
         with _reading(uri):
+            if anywhere and uri.startswith("file://") and not self.holds(uri, ""):
+                return read_without_links(_path_in(self.locate(uri)))
             fs, path = self._open(uri, anywhere)
             return bytes(fs.cat_file(path))
 
     def _size(self, uri: str, anywhere: bool) -> int:
         with _reading(uri):
+            if anywhere and uri.startswith("file://") and not self.holds(uri, ""):
+                return os.lstat(_path_in(self.locate(uri))).st_size
             fs, path = self._open(uri, anywhere)
             return int(fs.size(path) or 0)
+
+
+def _path_in(uri: str) -> Path:
+    """Return the path of a file's URI, which may be written with or without escapes such as ``%20``."""
+    written = uri.removeprefix("file://")
+    return Path(written if os.path.lexists(written) else unquote(written))
 
 
 def _is_file(path: Path) -> bool:
@@ -164,7 +179,8 @@ def _reading(uri: str) -> Generator[None]:
     except FileNotFoundError as error:
         raise NotFound(f"{uri} does not exist: check that the blob folder was not moved or cleaned") from error
     except OSError as error:
-        raise StoreError(f"cannot read {uri}: {error}") from error
+        told = "; name the file by its path without links" if error.errno == errno.ELOOP else ""
+        raise StoreError(f"cannot read {uri}: {error}{told}") from error
 
 
 def _write_whole(path: Path, content: bytes) -> None:

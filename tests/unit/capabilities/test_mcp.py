@@ -266,3 +266,26 @@ async def test_server_takes_no_module_of_the_current_folder(tmp_path: Path, monk
         async with opened(a={"command": sys.executable, "args": ["-m", "planted"]}):
             pass
     assert not (tmp_path / "ran").exists()
+
+
+async def test_program_of_the_workspace_is_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command of a model may have written it."""
+    outside, workspace, link = tmp_path / "bin", tmp_path / "work", tmp_path / "link"
+    for folder in (outside, workspace):
+        folder.mkdir()
+        program = folder / f"server-of-{folder.name}"
+        program.write_text(f'#!/bin/sh\ntouch "{tmp_path}/ran-{folder.name}"\nexec "{sys.executable}" -P "{SCRIPT}"\n')
+        program.chmod(0o755)
+    link.symlink_to(workspace)
+    monkeypatch.setenv("PATH", f"{workspace}:{workspace}/../work:{link}:.:{outside}:/usr/bin:/bin")
+    context = CapabilityContext("s", workspace, VirtualClock())
+
+    def use(name: str) -> CapabilityUse:
+        return CapabilityUse(id="mcp", config={"servers": {"a": {"command": f"server-of-{name}"}}})
+
+    with pytest.raises(ToolFailed, match="not searched in the workspace"):
+        async with registry().open([use("work")], context):
+            pass
+    async with registry().open([use("bin")], context) as found:
+        assert found.tools
+    assert [path.name async for path in anyio.Path(tmp_path).glob("ran-*")] == ["ran-bin"]

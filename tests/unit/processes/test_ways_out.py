@@ -260,3 +260,28 @@ def test_bare_repository_keeps_its_settings(workspace: Path) -> None:
     run("echo evil > config; echo evil > hooks/post-update; echo fine > refs/x", workspace)
     assert (workspace / "config").read_text() == "good" and not list((workspace / "hooks").iterdir())
     assert (workspace / "refs" / "x").exists()
+
+
+@pytest.mark.parametrize("prefix", ["prefix", "base_prefix"])
+def test_environment_that_runs_fireswarm_is_not_changed(
+    prefix: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a command leaves in its packages or programs runs unconfined at the next start."""
+    packages = workspace / "tools" / ".venv" / "lib"
+    packages.mkdir(parents=True)
+    (packages.parent / "python").write_text("kept")
+    monkeypatch.setattr(sys, prefix, str(packages.parent))
+    line = (
+        "cd tools; touch .venv/lib/own.pth .venv/own; echo x > .venv/python; mv .venv v; mv ../tools ../t; touch made"
+    )
+    run(line, workspace)
+    assert sorted(path.name for path in packages.parent.rglob("*")) == ["lib", "python"]
+    assert (packages.parent / "python").read_text() == "kept" and (workspace / "tools" / "made").is_file()
+    with pytest.raises(InvalidInput, match="only a person changes it"):
+        Workspace(workspace, protects=True).locate("tools/.venv/lib/own.pth", new=True, writes=True)
+
+
+def test_other_environments_of_a_workspace_can_be_changed(workspace: Path) -> None:
+    (workspace / ".venv" / "lib").mkdir(parents=True)
+    run("touch .venv/lib/own.pth", workspace)
+    assert (workspace / ".venv" / "lib" / "own.pth").is_file()

@@ -84,3 +84,24 @@ async def test_a_person_names_a_file_of_the_machine(tmp_path: Path) -> None:
     assert (await blobs.get(uri, anywhere=True), await blobs.size(uri, anywhere=True)) == (b"a,b\n", 4)
     with pytest.raises(NotFound):
         await blobs.get(f"simplecache::{uri}", anywhere=True)
+
+
+async def test_named_file_may_have_spaces_and_other_letters(tmp_path: Path) -> None:
+    (tmp_path / "Büro Ö 100%25.csv").write_text("a,b\n")
+    blobs = FsspecBlobs(str(tmp_path / "blobs"))
+    for uri in ((tmp_path / "Büro Ö 100%25.csv").as_uri(), f"file://{tmp_path}/Büro Ö 100%25.csv"):
+        assert (await blobs.get(uri, anywhere=True), await blobs.size(uri, anywhere=True)) == (b"a,b\n", 4)
+
+
+async def test_link_in_the_place_of_a_named_file_is_not_followed(tmp_path: Path) -> None:
+    """A command may exchange the file, or a folder above it, after a person named it."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "own.csv").write_text("sesame")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "own.csv").symlink_to(tmp_path / "secret" / "own.csv")
+    (work / "data").symlink_to(tmp_path / "secret")
+    blobs = FsspecBlobs(str(tmp_path / "blobs"))
+    for name in ("own.csv", "data/own.csv"):
+        with pytest.raises(StoreError, match="without links"):
+            await blobs.get(f"file://{work}/{name}", anywhere=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,6 +14,7 @@ from fireswarm.capabilities.capability import Capability, CapabilityContext
 from fireswarm.capabilities.mcp.settings import McpConfig, identity
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import ConfigError, FireswarmError
+from fireswarm.processes.confinement.view import outside_of
 from fireswarm.settings.extras import install_command
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.trust import PinnedTools
@@ -23,13 +25,18 @@ if TYPE_CHECKING:  # the optional official package is slow to import
 
 @asynccontextmanager
 async def _open(config: McpConfig, context: CapabilityContext) -> AsyncGenerator[Sequence[Tool]]:
-    """Connect to the servers and yield their tools until the block ends."""
+    """Connect to the servers and yield their tools until the block ends.
+
+    Their programs are searched outside of the workspace, where commands of a model may leave some.
+    """
     try:
         from fireswarm.capabilities.mcp.connection import Connection
     except ImportError as error:
         raise ConfigError(f"the capability mcp needs the extra mcp ({error}): {install_command('mcp')}") from error
+    path = outside_of(os.environ.get("PATH", os.defpath), [Path.cwd(), context.workdir.resolve()])
+    environment = {**os.environ, "PATH": path}
     connections = [
-        Connection(name, server, config, context.clock, dict(os.environ), PinnedTools(home_folder(), identity(server)))
+        Connection(name, server, config, context.clock, environment, PinnedTools(home_folder(), identity(server)))
         for name, server in config.servers.items()
     ]
     failure: Exception | None = None

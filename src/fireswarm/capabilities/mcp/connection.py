@@ -125,7 +125,11 @@ class Connection:
             own = StdioServerParameters(
                 command=server.command,
                 args=list(server.args),
-                env={"PYTHONSAFEPATH": "1", **expand_variables(server.env, self.environment, where)},
+                env={
+                    "PYTHONSAFEPATH": "1",
+                    "PATH": self.environment.get("PATH", ""),
+                    **expand_variables(server.env, self.environment, where),
+                },
                 cwd=server.cwd or _start_folder(),
             )
             return _watch_transport(stdio_client(own, errlog=log), self._ended)  # pyright: ignore[reportArgumentType] - any file
@@ -140,6 +144,8 @@ class Connection:
         log.seek(max(0, log.seek(0, 2) - MAX_LOG_BYTES))
         written = " ".join(log.read().decode("utf-8", "replace").split())
         message = f"the MCP server {self.name} failed to start: {str(cause) or type(cause).__name__}"
+        if isinstance(cause, FileNotFoundError):
+            message += " (programs are not searched in the workspace: give the whole path of one)"
         return ToolFailed(environment_redactor().clean(f"{message}; its stderr: {written}" if written else message))
 
     async def client(self) -> Client:

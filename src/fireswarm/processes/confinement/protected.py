@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -114,9 +115,12 @@ def linked_places(workspace: Path) -> list[Path]:
     """Return the places in *workspace* to which links with protected names, or in protected folders, lead.
 
     They need not exist. If ``.git`` is a link, these are the protected names in the repository; they are too if the
-    workspace is a repository itself.
+    workspace is a repository itself. An environment of Python that runs fireswarm itself is one of the places: what is
+    written there runs at its next start.
     """
     found = [workspace / name for name in sorted(BARE_PROTECTED)] if is_bare_repository(workspace) else []
+    environments = {Path(prefix).resolve() for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
+    found += sorted(place for place in environments if place != workspace and place.is_relative_to(workspace))
     for path in find_names(workspace):
         is_git = path.name.casefold() == GIT
         for link in [path] if path.is_symlink() else [] if is_git else _links_in(path):

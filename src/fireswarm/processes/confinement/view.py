@@ -295,7 +295,8 @@ def outside_of(path: str, places: Iterable[Path]) -> str:
     """Return the folders of a PATH that are not in one of *places*: code there could put a link in their place."""
     inner = tuple(f"{str(place).rstrip('/')}/" for place in places)
     listed = [folder for folder in path.split(os.pathsep) if folder.startswith("/")]
-    return os.pathsep.join(folder for folder in listed if not f"{os.path.normpath(folder)}/".startswith(inner))
+    spelled = ((folder, (os.path.normpath(folder), os.path.realpath(folder))) for folder in listed)
+    return os.pathsep.join(folder for folder, both in spelled if not any(f"{each}/".startswith(inner) for each in both))
 
 
 def machine_places(path: str, *, network: bool = False, accounts: bool = False) -> list[str]:
