@@ -80,10 +80,15 @@ CONNECT_PAUSE_SECONDS = 0.1
 """Pause between attempts to connect. CONNECT_SECONDS is the maximum time for a served store to start listening."""
 
 
-def data_path(settings: Settings, name: str) -> Path:
-    """Return a data folder or file of the user's repository, else the packaged one."""
+def own_names(settings: Settings) -> frozenset[str]:
+    """Return the names in the swarm's folder. Names that code makes there later are not used before the next start."""
+    return frozenset(os.listdir(settings.path(".")))  # noqa: PTH208 - names only
+
+
+def data_path(settings: Settings, name: str, names: frozenset[str] | None = None) -> Path:
+    """Return a data folder or file of the user's repository, if it is one of *names*, else the packaged one."""
     own = settings.path(name)
-    return own if own.exists() else packaged_path(name)
+    return own if (names is None or name in names) and own.exists() else packaged_path(name)
 
 
 def local_project(settings: Settings) -> str:
@@ -96,30 +101,38 @@ def new_agent_id(role: str) -> str:
     return f"{role}-{socket.gethostname()[:24]}-{uuid.uuid4().hex[:8]}"
 
 
-def load_swarm(settings: Settings) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
-    """Read role cards, skills and the handoff policy. Raises ConfigError with the file and the key."""
-    if settings.path("capabilities").is_dir():
+def load_swarm(
+    settings: Settings, names: frozenset[str] | None = None
+) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
+    """Read role cards, skills and the handoff policy. Raises ConfigError with the file and the key.
+
+    Of the swarm's folder only *names* are used, if they are given: those at the start, see `own_names`.
+    """
+    if (names is None or "capabilities" in names) and settings.path("capabilities").is_dir():
         from fireswarm.capabilities import drop_in
 
         drop_in.add_folder(settings.path("."))
-    roles = load_roles(data_path(settings, "roles"))
+    roles = load_roles(data_path(settings, "roles", names))
     check_models(settings, roles)
-    folders = _skill_folders(settings)
+    folders = _skill_folders(settings, names)
     catalog = load_catalog(folders, cache=default_cache(folders))
-    policy = HandoffPolicy.load(data_path(settings, "mailbox") / "policy.yaml")
+    policy = HandoffPolicy.load(data_path(settings, "mailbox", names) / "policy.yaml")
     return roles, catalog, policy
 
 
-def _skill_folders(settings: Settings) -> tuple[Path, ...]:
-    packaged = packaged_path("skills") if settings.skills.builtin else None
-    return places((), settings.path("."), home_folder(), packaged)
+def _skill_folders(settings: Settings, names: frozenset[str] | None = None) -> tuple[Path, ...]:
+    root, packaged = settings.path("."), packaged_path("skills") if settings.skills.builtin else None
+    found = places((), root, home_folder(), packaged)
+    if names is None:
+        return found
+    return tuple(path for path in found if not path.is_relative_to(root) or path.relative_to(root).parts[0] in names)
 
 
-def watched_folders(settings: Settings) -> list[Path]:
+def watched_folders(settings: Settings, names: frozenset[str] | None = None) -> list[Path]:
     """Return the folders in which roles, skills and capabilities are found."""
-    roles = data_path(settings, "roles")
+    roles = data_path(settings, "roles", names)
     cards = [path.parent for path in sorted(roles.glob("*/ROLE.md"))]
-    return [roles, *cards, settings.path("capabilities"), *_skill_folders(settings)]
+    return [roles, *cards, settings.path("capabilities"), *_skill_folders(settings, names)]
 
 
 def make_parts(

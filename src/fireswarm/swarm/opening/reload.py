@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio.to_thread
@@ -13,7 +13,7 @@ import anyio.to_thread
 from fireswarm.capabilities import drop_in
 from fireswarm.errors import FireswarmError
 from fireswarm.skills.routing.router import Router
-from fireswarm.swarm.opening.open_parts import load_swarm, watched_folders
+from fireswarm.swarm.opening.open_parts import load_swarm, own_names, watched_folders
 from fireswarm.swarm.parts import SwarmParts
 
 LOOK_SECONDS = 1.0
@@ -28,12 +28,18 @@ Stamp = tuple[tuple[str, int, int], ...]
 class Reloader:
     """Holds the parts of a process, and replaces them when a file of a role, skill or capability has changed.
 
-    Files that cannot be read leave the last good parts in use.
+    Files that cannot be read leave the last good parts in use. A folder of roles, skills or capabilities that was not
+    in the swarm's folder at the start is not used: a command that works there could make it.
     """
 
     parts: SwarmParts
+    names: frozenset[str] = field(init=False)
     stamp: Stamp = ()
     looked_at: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        """Note what the swarm's folder has at the start."""
+        self.names = own_names(self.parts.settings)
 
     async def current(self, at_once: bool) -> SwarmParts:
         """Return the parts for the next turn. Unless *at_once*, the files are looked at every `LOOK_SECONDS` only."""
@@ -50,12 +56,12 @@ class Reloader:
 
     def _stamp(self) -> Stamp:
         files = [skill.path for skill in self.parts.catalog.skills.values()]
-        return tuple(_stamps([*watched_folders(self.parts.settings), *drop_in.files(), *files]))
+        return tuple(_stamps([*watched_folders(self.parts.settings, self.names), *drop_in.files(), *files]))
 
     def _load(self) -> None:
         parts = self.parts
         try:
-            roles, catalog, _ = load_swarm(parts.settings)
+            roles, catalog, _ = load_swarm(parts.settings, self.names)
         except (FireswarmError, OSError) as error:
             _log.warning("a changed file cannot be used, the last good ones stay in use: %s", error)
             return
