@@ -18,7 +18,7 @@ from fireswarm.mind import gate
 from fireswarm.skills.command_rules import CommandsOf
 from fireswarm.skills.packs.content_hash import whole_hash
 
-HASH_CHARS = 16
+HASH_CHARS = 32
 MAX_HASHED_BYTES = 50_000_000
 """Of a larger file, its inode, its size and the time of its last change count: no program can set that time."""
 
