@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fireswarm.capabilities.workspace.reading import MAX_MATCHES
 from fireswarm.capabilities.workspace.writing import workspace_tools
 from fireswarm.errors import InvalidInput
 from fireswarm.redaction import REDACTED, FileSecrets, Redactor, sanitize, tag_secret
@@ -188,3 +189,27 @@ def test_placeholders_are_left_alone_by_redaction_and_say_nothing_of_their_value
     assert Redactor().text(tagged, mark=tag_secret) == Redactor().text(tagged) == tagged
     assert tag_secret(FIRST) == tag_secret(FIRST) != tag_secret(SECOND)
     assert FileSecrets.find("PORT=1\n", Redactor()).put_back(tag_secret(FIRST)) == tag_secret(FIRST)
+
+
+@pytest.mark.parametrize(("secret", "before"), [(FIRST, "DB_PASSWORD="), (SECOND, 'api_key: "'), (KNOWN, "mark = ")])
+async def test_edit_tells_nothing_of_how_a_secret_begins(folder: Path, secret: str, before: str) -> None:
+    """A right guess of the first letters has the same answer as a wrong one, and changes nothing."""
+    guesses = [secret[:length] + wrong for length in (5, 12) for wrong in ("", "\u2581")]
+    for start in (before, ""):
+        answers: set[str] = set()
+        for guess in guesses:
+            for new in (start + guess, "else"):
+                with pytest.raises(InvalidInput) as refused:
+                    await call(folder, "edit_file", path=".env", old_text=start + guess, new_text=new)
+                answers.add(str(refused.value).partition(".")[0])
+        assert answers == {"old_text was not found"}
+    assert (folder / ".env").read_text() == SETTINGS
+
+
+async def test_number_of_matches_tells_nothing_of_how_a_secret_begins(folder: Path) -> None:
+    (folder / "a.txt").write_text("decoy\n" * MAX_MATCHES)
+    told = [
+        await call(folder, "search_files", pattern=f"^decoy$|PASSWORD={guess}") for guess in (FIRST[:5], "x" * 5, FIRST)
+    ]
+    assert len(set(told)) == 1 and "more match" not in told[0]
+    assert "[1 more matches" in await call(folder, "search_files", pattern="^decoy$|PORT")

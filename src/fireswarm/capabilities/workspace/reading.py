@@ -236,7 +236,7 @@ def _search(place: Workspace, path: str, mask: Mask, pattern: str, glob: str, co
             continue
         text = _text_in(place, file)
         hits = find_matching_lines(pattern, lines := lines_of(text))
-        if hits and total < MAX_MATCHES:  # a pattern that fits to a secret only finds nothing
+        if hits:  # a pattern that fits to a secret only finds nothing, also when matches are only counted
             hits = find_matching_lines(pattern, lines := lines_of(mask(text)))
         if not _can_show(name):
             left_out.unnamed += bool(hits)

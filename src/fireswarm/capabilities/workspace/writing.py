@@ -216,9 +216,11 @@ def replace_text(
 ) -> str:
     """Return *text* with *old_text* replaced. Raises InvalidInput unless it occurs once, or with *replace_all* at all.
 
-    Raises it also if nothing would change. The error shows the passage that is nearest to a text that was not found.
+    Raises it also if nothing would change. The error shows the passage that is nearest to a text that was not found. A
+    part of a secret is not found: the answer would tell how the secret goes on.
     """
-    spans = find_passage(text, old_text)
+    redact = redact or environment_redactor()
+    spans = _without_cuts(find_passage(text, old_text), redact.spans(text, by_line=True))
     if spans and old_text == new_text and replace_passage(text, spans, new_text) == text:
         raise InvalidInput("old_text and new_text are the same: nothing would change")
     if len(spans) > 1 and not replace_all:
@@ -227,10 +229,20 @@ def replace_text(
         )
     if spans:
         return replace_passage(text, spans, new_text)
-    if alike := describe_look_alikes(text, old_text):
+    masked = redact.text(text, by_line=True, mark=tag_secret)
+    if alike := describe_look_alikes(masked, old_text):
         raise InvalidInput(f"old_text was not found: {alike}. Copy these characters, or leave them out of old_text.")
-    near = _nearest((redact or environment_redactor()).text(text, by_line=True, mark=tag_secret), old_text)
+    near = _nearest(masked, old_text)
     raise InvalidInput("old_text was not found" + (f".\nThe nearest passage is:\n{near}" if near else ""))
+
+
+def _without_cuts(spans: list[tuple[int, int]], secrets: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the *spans* that do not begin or end within one of the *secrets*."""
+    return [
+        (start, end)
+        for start, end in spans
+        if all(last <= start or end <= first or (start <= first and last <= end) for first, last in secrets)
+    ]
 
 
 def _nearest(text: str, wanted: str) -> str:
