@@ -93,8 +93,13 @@ _HARMLESS_KEYS = re.compile(
 """Settings of git that run nothing."""
 
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_RUN_OPTIONS = re.compile(r"exec|command|cmd|program|action|shell|helper|-filter|upload-pack|receive-pack|askpass")
+_RUN_OPTIONS = re.compile(
+    r"exec|command|cmd|program|action|shell|helper|-filter|upload-pack|receive-pack|askpass|invoke"
+)
 """Parts of the names of options that name a command."""
+
+_SHORT_RUNS = frozenset({("git", "-x"), ("rg", "--pre")})
+"""Programs with an option of another name that names a command."""
 
 
 def base_name(word: str) -> str:
@@ -318,7 +323,7 @@ def _add_run_options(program: str, rest: list[str], found: ShellLine) -> None:
             _add_line(rest[place + 1].replace(",", " "), found)
             found.commands.append([*rest[place + 1].replace(",", " ").split(), *rest[place + 2 :]])
         is_long = option.startswith("--") and _RUN_OPTIONS.search(option)
-        if not (is_long or option in _FIND_RUNS or (option == "-x" and program == "git")):
+        if not (is_long or option in _FIND_RUNS or (program, option) in _SHORT_RUNS):
             continue
         if equals:
             _add_line(value.removeprefix("exec="), found)

@@ -46,6 +46,7 @@ QUOTING_WRAPPERS = [
     "PROMPT_COMMAND={} bash -i x", "python3 <<< {}", "vim -c '!'{} x", "vi +'!'{}", "less '+!'{} x", "ex x <<< {}",
     "gdb -batch -ex 'shell '{}", "ssh -o ProxyCommand={} host", "socat - EXEC:{}",
     "debugfs -R '!'{}", "bash --rcfile f -i {}", "git grep -O{} x", "wget --use-askpass={} x",
+    "rg --pre={} x", "rg --pre {} x .",
 ]  # fmt: skip
 
 

@@ -26,7 +26,8 @@ PROTECTED = frozenset(
         *(".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".zed", ".envrc", ".husky", ".gitmodules"),
         *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),
         *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".gitconfig"),
-        *(".ssh", ".gnupg", ".config", ".pam_environment", ".ripgreprc"),
+        *(".ssh", ".gnupg", ".config", ".pam_environment", ".ripgreprc", ".cshrc", ".tcshrc", ".kshrc", ".gdbinit"),
+        *(".exrc", ".vimrc", ".nvim.lua", ".dir-locals.el", ".yarnrc.yml", ".windsurf", ".opencode"),
     }
 )
 """Names at the top of a workspace. The names of shells and accounts matter where the workspace is a home folder."""
