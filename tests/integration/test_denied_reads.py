@@ -15,11 +15,12 @@ from fireswarm.contracts.grant import Grant
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.skills.permissions import StricterPermissions
 from fireswarm.contracts.skills.skill import Check, SkillRequest
-from fireswarm.errors import SandboxRefused
+from fireswarm.errors import SandboxRefused, SkillRefused
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.redaction import Redactor
 from fireswarm.runs.assemble import file_tools
 from fireswarm.settings import AgentSettings
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.settings.run_folders import STATE_HOME
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.skills.running import denied_reads
@@ -220,6 +221,29 @@ async def test_code_of_a_skill_does_not_read_a_denied_file(
     skill = load_catalog([bench.skills]).get("reader")
     result = await run_skill(skill, request, rules=CodeRules(denied=DeniedReads(RULES)))
     assert "plain content" in result.summary and KEY not in result.summary
+
+
+@pytest.mark.parametrize("rung", ["bubblewrap", "landlock"])
+async def test_packaged_skill_that_gets_a_folder_as_its_source_does_not_read_a_denied_file(
+    rung: str, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_rung(rung, monkeypatch)
+    for name in ("secrets/a.md", "b.md"):
+        (bench.cwd / name).write_text(f"{KEY}\n")
+    workdir = bench.root / "workdir"
+    workdir.mkdir()
+    request = SkillRequest(
+        task_id="t", session_hash="s", objective="read", role="scout", context={"source": str(bench.cwd)},
+        workdir=workdir, now=bench.clock.now(),
+    )  # fmt: skip
+    skill, rules = load_catalog([packaged_path("skills")]).get("node-normalize"), CodeRules(denied=DeniedReads(RULES))
+    result = await run_skill(skill, request, rules=rules)
+    assert "1 file" in result.summary
+    snapshot = (workdir / "request_snapshot.json").read_text(encoding="utf-8")
+    assert "b.md" in snapshot and "secrets" not in snapshot
+    denied = request.model_copy(update={"context": {"source": str(bench.cwd / "secrets" / "a.md")}})
+    with pytest.raises(SkillRefused, match="the permissions deny it"):
+        await run_skill(skill, denied, rules=CodeRules(denied=DeniedReads(RULES, bench.cwd), root=bench.cwd))
 
 
 def test_file_with_a_denied_name_is_no_output(tmp_path: Path) -> None:

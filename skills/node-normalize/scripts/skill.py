@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import tempfile
@@ -99,7 +100,10 @@ def _nodes(place: Path, workdir: Path) -> list[str]:
 
 
 def _files(place: Path) -> list[dict[str, Any]]:
-    """List files with size and hash, sorted. Leaves out hidden ones, links out of the folder, and possible secrets."""
+    """List files with size and hash, sorted.
+
+    Leaves out hidden ones, links out of the folder, possible secrets, and what may not be read.
+    """
     top = place.resolve()
     inside = (path for path in place.rglob("*") if path.is_file() and path.resolve().is_relative_to(top))
     found = [place] if place.is_file() else sorted(inside)
@@ -110,7 +114,8 @@ def _files(place: Path) -> list[dict[str, Any]]:
             continue
         if path != place and path.suffix.lower() not in CODE and is_secret_file(path.name):
             continue
-        listed.append(_listed(path, name, MAX_BYTES))
+        with contextlib.suppress(PermissionError):
+            listed.append(_listed(path, name, MAX_BYTES))
     return listed
 
 

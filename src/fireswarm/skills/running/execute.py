@@ -168,8 +168,10 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
     workdir = request.workdir.resolve()
     context = request.context if is_foreign(skill) else {**request.context, **request.answers}
     inputs, folders = _given_files(request), _workspaces(context, rules.root)
-    hidden = tuple(place for folder in folders for place in _hidden_in(folder, rules))
     named = () if is_foreign(skill) else _named_places(context, rules.root)
+    hidden = tuple(dict.fromkeys(place for each in (*folders, *named) for place in _hidden_in(each, rules)))
+    if hidden and not skill.writes:  # a workspace can be listed although a part of it is hidden
+        folders = tuple(dict.fromkeys((*folders, *(place for place in named if place.is_dir()))))
     is_confined = bool(hidden) or _is_confined(skill, rules, bool(folders or named or request.attachments))
     hidden += _compiled_in(skill.folder) if is_foreign(skill) else ()
     readable = (skill.folder.resolve(), _packaged_skills(), *rules.readable, *inputs, *named)
@@ -242,13 +244,14 @@ def _is_kept(folder: Path, root: Path | None) -> bool:
     return root is not None and folder.is_relative_to(root) and is_protected(folder.relative_to(root).parts)
 
 
-def _hidden_in(folder: Path, rules: CodeRules) -> tuple[Path, ...]:
-    """Return what may not be read of *folder*. Raises SkillRefused if nothing of it may be."""
+def _hidden_in(named: Path, rules: CodeRules) -> tuple[Path, ...]:
+    """Return what may not be read of a folder or file. Raises SkillRefused if nothing of it may be."""
+    folder = named if named.is_dir() else named.parent
     base = rules.root if rules.root is not None and folder.is_relative_to(rules.root) else folder
     places = rules.denied.places(base)
-    if any(folder.is_relative_to(place) for place in places):
-        raise SkillRefused(f"{folder} may not be read: the permissions deny it")
-    return tuple(place for place in places if base == folder or place.is_relative_to(folder))
+    if any(named.is_relative_to(place) for place in places):
+        raise SkillRefused(f"{named} may not be read: the permissions deny it")
+    return tuple(place for place in places if base == named or place.is_relative_to(named))
 
 
 def _refusal(skill: Skill, read_only: bool, error: SandboxRefused) -> str:
