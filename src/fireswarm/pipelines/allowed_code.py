@@ -14,7 +14,7 @@ MODULES = frozenset(
     {
         *("__future__", "base64", "binascii", "calendar", "collections", "collections.abc", "copy", "dataclasses"),
         *("datetime", "decimal", "enum", "fractions", "functools", "hashlib", "hmac", "html", "itertools", "json"),
-        *("html.entities", "json.decoder", "json.encoder", "json.scanner"),
+        *("html.entities", "html.parser", "json.decoder", "json.encoder", "json.scanner"),
         *("math", "numbers", "random", "re", "secrets", "statistics", "string", "textwrap", "time", "typing"),
         *("unicodedata", "urllib.parse", "uuid", "zoneinfo"),
     }

@@ -196,16 +196,15 @@ async def test_disk_limit_holds_in_the_background(workspace: Path) -> None:
 
 async def test_endless_output_is_bounded_and_lets_others_work(workspace: Path) -> None:
     command = await start("yes 0123456789", workspace, View(workspace), seconds=1)
-    pauses: list[float] = []
+    turns = 0
     while not command.ended.is_set():
-        began = time.monotonic()
         await anyio.lowlevel.checkpoint()
-        pauses.append(time.monotonic() - began)
+        turns += 1
     told = command.output.take(ended=True)
     assert command.output.total > 100 * len(told) > 0
     assert len(told) < SHELL.max_output_bytes + 200
     assert "bytes were dropped" in told.splitlines()[0]
-    assert max(pauses) < 0.5, "the event loop was kept from its work"
+    assert turns > 20, "the event loop was kept from its work"
 
 
 async def test_command_that_cannot_start_says_why(tmp_path: Path) -> None:
