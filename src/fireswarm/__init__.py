@@ -15,7 +15,7 @@ NAMES = {
     "contracts.base": ("count_noun",),
     "contracts.limits": ("MAX_DETAIL_CHARS", "truncate"),
     "contracts.llm.response": ("AgentResponse",),
-    "contracts.regular_file": ("read_regular_file",),
+    "contracts.regular_file": ("read_regular_file", "read_without_links"),
     "contracts.skills.advice": (
         "MAX_MATERIAL_CHARS",
         "AdviceKind",

@@ -15,6 +15,7 @@ from fireswarm.contracts.limits import MAX_DETAIL_CHARS as MAX_DETAIL_CHARS
 from fireswarm.contracts.limits import truncate as truncate
 from fireswarm.contracts.llm.response import AgentResponse as AgentResponse
 from fireswarm.contracts.regular_file import read_regular_file as read_regular_file
+from fireswarm.contracts.regular_file import read_without_links as read_without_links
 from fireswarm.contracts.skills.advice import MAX_MATERIAL_CHARS as MAX_MATERIAL_CHARS
 from fireswarm.contracts.skills.advice import AdviceKind as AdviceKind
 from fireswarm.contracts.skills.advice import AdviceRequest as AdviceRequest

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fireswarm import SkillRequest, count_noun, errors, pipelines, read_regular_file, truncate
+from fireswarm import SkillRequest, count_noun, errors, pipelines, read_regular_file, read_without_links, truncate
 
 RECORDER = Path(__file__).parents[1] / "recorder"
 MAX_BYTES = 50_000_000
@@ -45,14 +45,14 @@ def record(carried: pipelines.Carried, file: Path, near: Path, request: SkillReq
     root, program = pipelines.package_root(file), node_program()
     place = Path(tempfile.mkdtemp(prefix="recorder-", dir=carried.workdir))  # a link that the node leaves is in it
     output = place / "recorded.json"
-    readable = [root, RECORDER]
+    readable = [root, RECORDER.resolve()]
     command = [program, "--no-warnings", str(RECORDER / "record.js"), str(root), str(file.relative_to(root))]
     command.append(str(output))
     if file.suffix == ".ts":
         transpiler = _transpiler(file, near, program)
         readable.append(transpiler.parents[1] if transpiler.parent.name.startswith("@") else transpiler.parent)
         command.append(str(transpiler))
-    view = pipelines.View(place, writable=True, readable=tuple(readable), protects=False)
+    view = pipelines.View(place, writable=True, readable=tuple(readable), protects=False, follow=False)
     environment = {name: value for name, value in os.environ.items() if name in KEPT}
     seconds, confinement = request.limits.default_timeout_seconds, request.limits.confinement
     code, told = pipelines.run_confined(command, view, environment, seconds, confinement=confinement)
@@ -97,10 +97,10 @@ def _read_node(output: Path, name: str) -> dict[str, Any]:
 def _read_source(root: Path, name: str) -> str:
     """Return the text of a file of the package. Raises InvalidInput for a name that leads out of it."""
     place = (root / name).resolve()
-    if not place.is_relative_to(root.resolve()):
+    if not place.is_relative_to(root):
         raise errors.InvalidInput(f"the recording names {name}, which is no file of the package")
     try:
-        content = read_regular_file(place, MAX_SOURCE_BYTES)
+        content = read_without_links(place, MAX_SOURCE_BYTES)
     except OSError as error:
         raise errors.InvalidInput(f"{name} cannot be copied into the bundle: {error.strerror}") from error
     return content.decode("utf-8", "replace").replace("\r\n", "\n")

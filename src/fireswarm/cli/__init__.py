@@ -3,6 +3,7 @@
 Modules are imported only when a command is called: a skill's process loads this module and must start fast.
 """
 
+import sys
 from collections.abc import Callable
 
 
@@ -32,6 +33,7 @@ def _call(load: Callable[[], Callable[[], None]]) -> None:
     """Load a command and run it: fast, with usable streams, and without a traceback for SIGINT or a full output."""
     try:
         from fireswarm.cli.streams import end_output, prepare_streams, use_utf8
+        from fireswarm.processes.messages import import_folders
         from fireswarm.processes.startup import (
             INTERRUPTED,
             end_on_interrupt,
@@ -40,6 +42,7 @@ def _call(load: Callable[[], Callable[[], None]]) -> None:
             without_collector,
         )
 
+        sys.path[:] = import_folders()  # a model may write modules into the current folder
         stop_on_interrupt()
         use_utf8()
         prepare_streams()

@@ -58,18 +58,18 @@ def open_place(path: Path) -> int:
     return number
 
 
-def read_without_links(path: Path) -> bytes:
-    """Return the content of the file at an absolute path of which no part is a link.
+def read_without_links(path: Path, limit: int | None = None) -> bytes:
+    """Return the content of the file of at most *limit* bytes at an absolute path of which no part is a link.
 
     Raises OSError as `read_regular_file` does, with ELOOP for a link.
     """
     if sys.platform != "linux":
         if path.resolve() != path:
             raise OSError(errno.ELOOP, "a part of the path is a link", str(path))
-        return read_regular_file(path, path.stat().st_size, follow=False)
+        return read_regular_file(path, path.stat().st_size if limit is None else limit, follow=False)
     number = open_place(path)
     try:
-        return read_regular_file(Path(f"/proc/self/fd/{number}"), os.fstat(number).st_size)
+        return read_regular_file(Path(f"/proc/self/fd/{number}"), os.fstat(number).st_size if limit is None else limit)
     finally:
         os.close(number)
 

@@ -86,15 +86,15 @@ def package_root(file: Path) -> Path:
 
 
 def find_transpiler(near: Path, program: Path) -> Path | None:
-    """Return the folder of a transpiler: installed in the folder *near* or above it, or with Node.js.
+    """Return the real folder of a transpiler: installed in the folder *near* or above it, or with Node.js.
 
     *program* is the program of Node.js; ``npm install -g`` installs beside it.
     """
     beside = program.resolve().parents[1]
     places = [each / "node_modules" for each in (near, *near.parents)]
     places += [beside / "lib" / "node_modules", beside / "node_modules", *_own_places()]
-    found = (place / name for name, file in TRANSPILERS.items() for place in places if (place / name / file).is_file())
-    return next(found, None)
+    found = (((place / name).resolve(), file) for name, file in TRANSPILERS.items() for place in places)
+    return next((folder for folder, file in found if (folder / file).is_file()), None)
 
 
 def _own_places() -> list[Path]:

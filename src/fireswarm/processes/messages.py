@@ -35,10 +35,17 @@ def steady_seconds() -> float:
 def import_folders() -> list[str]:
     """Return the folders from which a child imports: those of this process without its current folder.
 
-    What a model runs may write modules there.
+    What a model runs may write modules there. So the folders that PYTHONPATH names within it are left out as well,
+    except the one from which this program comes.
     """
-    here = Path.cwd()
-    return [folder for folder in sys.path if Path(folder).is_absolute() and Path(folder).resolve() != here]
+    here, own = Path.cwd(), Path(__file__).resolve().parents[2]
+    named = {os.path.realpath(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder}
+    found = ((folder, Path(os.path.realpath(folder))) for folder in sys.path if Path(folder).is_absolute())
+    return [
+        folder
+        for folder, real in found
+        if real == own or not (real == here or (real.is_relative_to(here) and str(real) in named))
+    ]
 
 
 def write_message(pipe: IO[bytes], message: bytes) -> None:

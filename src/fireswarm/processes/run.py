@@ -137,6 +137,8 @@ class Confined:
     _stopping: bool = False
     _killed: bool = False
     _never_began: bool = False
+    lost: Excess | None = None
+    """Set when it was ended because something in its view lost its protection."""
 
     @classmethod
     def start(cls, program: Program, view: Confines | None, limits: ProcessLimits, *sinks: Sink) -> Confined:
@@ -169,6 +171,8 @@ class Confined:
                 raise CannotStart(f"cannot start {program.words[0]} in {program.folder}: {why}") from error
             started = cls(process, launch, limits, program, held.pop_all())
         started._follow_streams(sinks)
+        if launch.covered is not None:
+            launch.covered.begin(started._end_unprotected)
         return started
 
     def wait(self, seconds: float, has_to_end: Check | None = None, grace: float = 0.0) -> Ended:
@@ -205,12 +209,19 @@ class Confined:
             left = end - time.monotonic()
             if left <= 0:
                 return Excess("time", f"it took longer than {seconds:,g} s")
-            if until.wait(min(pause, left)):
-                return None
+            if until.wait(min(pause, left)) or self.lost:
+                return self.lost
             excess = has_to_end() if has_to_end is not None else None
             if excess := excess or self.limits.exceeded_by(self.process.pid, disk):
                 return excess
         return None
+
+    def _end_unprotected(self, place: Path) -> None:
+        """End the program at once: another one has replaced *place*, which is now neither protected nor hidden."""
+        self.lost = Excess("protection", f"another program replaced {place}, so its protection ended: start it again")
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()  # bubblewrap's processes end with it
+        self._over.set()
 
     def stop(self) -> None:
         """Make `wait` kill the program now."""

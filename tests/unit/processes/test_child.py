@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import io
 import operator
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import fireswarm
 from fireswarm.processes.child import serve
 from fireswarm.processes.messages import LENGTH, import_folders, read_message, write_message
+
+SOURCE = str(Path(fireswarm.__file__).resolve().parents[1])
 
 
 class Unpicklable(Exception):
@@ -77,3 +83,26 @@ def test_child_imports_nothing_from_the_current_folder(tmp_path: Path, monkeypat
     packages = str(tmp_path / "packages")
     monkeypatch.setattr("sys.path", ["", ".", str(tmp_path), str(tmp_path / "link"), "relative", packages])
     assert import_folders() == [packages]
+
+
+def test_child_imports_nothing_from_a_folder_of_pythonpath_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, other = tmp_path / "project", tmp_path / "libraries"
+    for folder in (here / "src", here / ".venv" / "packages", other):
+        folder.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(here / "src")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PYTHONPATH", f"{here}/src:{tmp_path}/link:src:{other}::{SOURCE}")
+    monkeypatch.setattr("sys.path", [f"{here}/src", f"{tmp_path}/link", str(other), SOURCE, f"{here}/.venv/packages"])
+    assert import_folders() == [str(other), SOURCE, f"{here}/.venv/packages"]
+
+
+def test_command_imports_nothing_that_code_of_a_model_writes(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    for name in ("click", "psutil", "yaml", "asyncio"):
+        (tmp_path / "src" / f"{name}.py").write_text("raise SystemExit('of the workspace')")
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}/src"}
+    words = [sys.executable, "-c", "from fireswarm.cli import swarm_command; swarm_command()", "--version"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+import queue
 import sys
+import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import Mock
 
 import pytest
 
 from fireswarm.capabilities.workspace.place import Workspace
-from fireswarm.errors import InvalidInput, SandboxRefused
+from fireswarm.errors import InvalidInput, PlaceRefused, SandboxRefused
 from fireswarm.processes.confinement import protected
+from fireswarm.processes.confinement.mounts import Replacements
 from fireswarm.processes.confinement.paths.late_names import LateNames
 from fireswarm.processes.confinement.protected import hidden_places
+from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.processes.confinement.view import View
-from fireswarm.processes.run import run_confined
+from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 from fireswarm.settings.run_folders import STATE_HOME
 from tests.support.patience import PATIENCE_SECONDS
 
@@ -285,3 +290,75 @@ def test_other_environments_of_a_workspace_can_be_changed(workspace: Path) -> No
     (workspace / ".venv" / "lib").mkdir(parents=True)
     run("touch .venv/lib/own.pth", workspace)
     assert (workspace / ".venv" / "lib" / "own.pth").is_file()
+
+
+class Shown:
+    """Output of a command that runs still; ``began`` is set once it has printed something."""
+
+    def __init__(self) -> None:
+        self.text, self.began = "", threading.Event()
+
+    def add(self, data: bytes) -> None:
+        self.text += data.decode()
+        self.began.set()
+
+
+@pytest.mark.parametrize("replaced", [".git/config", "agent.yaml", "secret.txt"])
+def test_place_that_another_program_replaces_is_not_left_without_protection(
+    replaced: str, workspace: Path, rung: str
+) -> None:
+    (workspace / ".git").mkdir()
+    for name in (".git/config", "agent.yaml", "secret.txt"):
+        (workspace / name).write_text(SECRET)
+    line = f"echo begun; until [ -e go ]; do :; done; echo EVIL >> {replaced}; cat secret.txt; echo ended"
+    view = View(workspace, writable=True, hidden=(workspace / "secret.txt",), confinement=rung)
+    shown = Shown()
+    program = Program(["/bin/bash", "-c", line], workspace, {"PATH": PATH})
+    command = Confined.start(program, view, LIMITS, shown)
+    assert shown.began.wait(PATIENCE_SECONDS)
+    (workspace / "new").write_text(f"{SECRET} again")
+    (workspace / "new").rename(workspace / replaced)
+    if rung == "bubblewrap":
+        ended = command.wait(PATIENCE_SECONDS)
+        assert ended.excess is not None and ended.excess.limit == "protection" and replaced in ended.reason
+    (workspace / "go").touch()
+    command.wait(PATIENCE_SECONDS)
+    assert (workspace / replaced).read_text() == f"{SECRET} again" and SECRET not in shown.text
+
+
+def test_command_goes_on_while_other_files_beside_protected_ones_are_replaced(workspace: Path) -> None:
+    (workspace / "agent.yaml").write_text("")
+    shown = Shown()
+    line = "echo begun; until [ -e go ]; do :; done; echo ended"
+    program = Program(["/bin/bash", "-c", line], workspace, {"PATH": PATH})
+    command = Confined.start(program, View(workspace, writable=True), LIMITS, shown)
+    assert shown.began.wait(PATIENCE_SECONDS)
+    for name in ("main.py", "agent.yaml.bak", "go"):
+        (workspace / "new").write_text("")
+        (workspace / "new").rename(workspace / name)
+    assert command.wait(PATIENCE_SECONDS).excess is None and "ended" in shown.text
+
+
+def test_replacements_are_noticed_without_events_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fireswarm.processes.confinement.mounts._open_events", Mock(return_value=-1))
+    (tmp_path / "a").touch()
+    noticed: queue.Queue[Path] = queue.Queue()
+    watched = Replacements([tmp_path / "a", tmp_path / "missing"])
+    watched.begin(noticed.put)
+    (tmp_path / "a").unlink()
+    assert noticed.get(timeout=PATIENCE_SECONDS) == tmp_path / "a"
+    watched.close()
+
+
+def test_readable_place_that_became_a_link_is_refused(workspace: Path, home: Path, tmp_path: Path) -> None:
+    (workspace / "package").symlink_to(home)
+    private = tmp_path / "private"
+    for name in ("home", "workdir"):
+        (private / name).mkdir(parents=True)
+    views = [
+        View(private, readable=(workspace / "package",), follow=False),
+        SkillView(private / "home", private / "workdir", readable=(workspace / "package",)),
+    ]
+    for view in views:
+        with pytest.raises(PlaceRefused, match="package cannot be a part of a confined command"), view.confine({}):
+            pass

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from fireswarm.clocks import ServerClock
+from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.skill import SkillRequest
 from fireswarm.errors import LeaseLost, NotFound, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import EndTime, Hold
@@ -293,3 +294,22 @@ async def test_file_of_a_packaged_skill_that_became_a_link_is_refused(
     asked = request(tmp_path, csv=str(tmp_path / "work" / "late.csv"))
     with pytest.raises(SkillRefused, match="has become a link to another place"):
         await run_skill(skill, asked, rules=CodeRules(root=tmp_path / "work"))
+
+
+@pytest.mark.anyio
+async def test_attached_file_that_became_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "private.txt").write_text("sesame-4711")
+    (tmp_path / "data.csv").symlink_to(tmp_path / "private.txt")
+    attached = Attachment(name="data.csv", mime="text/csv", uri=(tmp_path / "data.csv").as_uri())
+    asked = request(tmp_path).model_copy(update={"attachments": (attached,)})
+    with pytest.raises(SkillRefused, match=r"the attached .*data.csv has become a link to another place"):
+        await run_skill(make(tmp_path / "packaged", "reads"), asked, rules=CodeRules(root=tmp_path))
+
+
+@pytest.mark.anyio
+async def test_path_that_became_a_link_to_the_state_of_a_swarm_is_refused(tmp_path: Path) -> None:
+    (tmp_path / ".fireswarm" / "inputs").mkdir(parents=True)
+    (tmp_path / "data").symlink_to(tmp_path / ".fireswarm" / "inputs")
+    asked = request(tmp_path, path=str(tmp_path / "data"))
+    with pytest.raises(SkillRefused, match="has become a link to another place"):
+        await run_skill(make(tmp_path / "packaged", "reads"), asked, rules=CodeRules(root=tmp_path))

@@ -14,7 +14,7 @@ from platform import machine
 
 from fireswarm.contracts.regular_file import open_place
 from fireswarm.errors import PlaceRefused, SandboxRefused
-from fireswarm.processes.confinement.mounts import system_mounts
+from fireswarm.processes.confinement.mounts import Replacements, system_mounts
 from fireswarm.processes.confinement.programs import find_program
 from fireswarm.processes.confinement.seccomp import CallRules, call_filter
 
@@ -30,6 +30,8 @@ USER = 1000
 
 TRIAL_SECONDS = 60.0
 
+_OF_THE_KERNEL = ("/proc", "/sys", "/dev")
+
 
 @dataclass(frozen=True, slots=True)
 class Launch:
@@ -37,7 +39,8 @@ class Launch:
 
     ``report`` is the file in which the launcher writes ``proof`` if it has started the command. ``places`` are the
     real places of paths that the words of the command name. At ``end_signal``, the launcher kills all descendants.
-    ``set_aside`` are new names of its workspace, for people, that were given another name at its end.
+    ``set_aside`` are new names of its workspace, for people, that were given another name at its end. If one of the
+    places of ``covered`` is replaced, the command has to end: it is no longer protected or hidden.
     """
 
     prefix: list[str]
@@ -48,6 +51,7 @@ class Launch:
     places: Mapping[str, str] = field(default_factory=dict[str, str])
     end_signal: int = 0
     set_aside: list[str] = field(default_factory=list[str])
+    covered: Replacements | None = None
 
     def has_failed(self) -> bool:
         """Return True if the launcher ended without starting the command."""
@@ -89,6 +93,8 @@ def isolate(isolation: Isolation, environment: dict[str, str]) -> Generator[Laun
     """
     program, calls = find_bubblewrap(strict=isolation.strict, local_sockets=isolation.local_sockets)
     with ExitStack() as stack:
+        covered = Replacements(_covered_places(isolation.mounts))
+        stack.callback(covered.close)
         numbers = [stack.enter_context(memory_file(content)) for content in (calls, b"", *isolation.files.values())]
         filtering, report, *files = numbers.copy()
         mounts = _hold(isolation, numbers, stack)
@@ -97,7 +103,22 @@ def isolate(isolation: Isolation, environment: dict[str, str]) -> Generator[Laun
             words += [*folders(Path(place)), "--perms", "0444", "--ro-bind-data", str(number), place]
         words += ["--remount-ro", "/", "--chdir", str(isolation.folder)]
         words += ["--seccomp", str(filtering), "--json-status-fd", str(report), "--", *isolation.start_as]
-        yield Launch(words, environment, tuple(numbers), report)
+        yield Launch(words, environment, tuple(numbers), report, covered=covered)
+
+
+def _covered_places(mounts: Sequence[str]) -> list[Path]:
+    """Return the files and folders that a mount protects or hides, each in its own place: no compiled code, no sockets.
+
+    Programs replace these two as they run.
+    """
+    words = [*mounts, "", ""]
+    found = [
+        Path(words[index + 2] if word == "--ro-bind" else words[index + 1])
+        for index, word in enumerate(words)
+        if word == "--tmpfs" or (word == "--ro-bind" and words[index + 1] in ("/dev/null", words[index + 2]))
+    ]
+    own = [place for place in found if place.suffix != ".pyc" and not str(place).startswith(_OF_THE_KERNEL)]
+    return [place for place in own if place.is_file() or place.is_dir()]
 
 
 def _hold(isolation: Isolation, numbers: list[int], stack: ExitStack) -> list[str]:

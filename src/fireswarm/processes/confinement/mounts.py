@@ -1,12 +1,21 @@
-"""Read-only mounts for bubblewrap: system programs, libraries and the Python interpreter. No user files."""
+"""Read-only mounts for bubblewrap: system programs, libraries and the Python interpreter. No user files.
+
+`Replacements` notices that another program replaces a file or a folder on which something is mounted for a command.
+When a name that is covered by a mount is removed or gets another file, the kernel takes the mount away in all other
+namespaces: the command could then change a protected file, or read a denied one.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import select
+import struct
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +44,15 @@ _HIDDEN_FILES = (
     *("/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/sched_debug"),
     *("/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats", "/proc/mtrr", "/proc/config.gz"),
 )
+
+
+_EVENT = struct.Struct("=iIII")
+_WATCHED = 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
+"""Names that are moved away and to, made and removed, and the end of the folder itself."""
+
+_MAX_EVENTS_BYTES = 65_536
+POLL_SECONDS = 0.1
+"""Pause between two looks where the kernel gives no events: a user has a limited number of them."""
 
 
 def system_mounts(*more: str) -> list[str]:
@@ -156,3 +174,83 @@ def hidden_kernel_files() -> list[str]:
     for file in (place for place in _HIDDEN_FILES if Path(place).exists()):
         arguments += ["--ro-bind", "/dev/null", file]
     return arguments
+
+
+class Replacements:
+    """Watches *places* from now on. Call `begin` once the mounts are about to be made, and `close` at the end."""
+
+    def __init__(self, places: Iterable[Path]) -> None:
+        """Learn what is there, before it is mounted."""
+        self._known = {place: identity for place in places if (identity := _identity(place))}
+        self._events = _open_events({place.parent for place in self._known}) if self._known else -1
+        self._woken, self._wake = os.pipe2(os.O_CLOEXEC) if self._known else (-1, -1)
+        self._thread: threading.Thread | None = None
+
+    def begin(self, act: Callable[[Path], object]) -> None:
+        """Call *act* once, in a thread, with the first place that is replaced."""
+        if self._known:
+            self._thread = threading.Thread(target=self._watch, args=(act,), name="replaced-places", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stop watching."""
+        if not self._known:
+            return
+        os.close(self._wake)
+        if self._thread is not None:
+            self._thread.join()
+        os.close(self._woken)
+        if self._events != -1:
+            os.close(self._events)
+        self._known = {}
+
+    def _watch(self, act: Callable[[Path], object]) -> None:
+        poll = select.poll()
+        for number in (self._woken, self._events):
+            if number != -1:
+                poll.register(number, select.POLLIN)
+        pause = None if self._events != -1 else POLL_SECONDS * 1_000
+        names = {os.fsencode(place.name) for place in self._known}
+        while True:
+            is_named = self._events == -1
+            for number, _ in poll.poll(pause):
+                if number == self._woken:
+                    return
+                is_named = is_named or _names_one_of(names, os.read(self._events, _MAX_EVENTS_BYTES))
+            if is_named and (replaced := self._first_replaced()):
+                act(replaced)
+                return
+
+    def _first_replaced(self) -> Path | None:
+        return next((place for place, known in self._known.items() if _identity(place) != known), None)
+
+
+def _identity(place: Path) -> tuple[int, int] | None:
+    """Return the device and the number of what is at *place* itself, None if nothing is."""
+    try:
+        status = place.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _open_events(folders: Iterable[Path]) -> int:
+    """Return a descriptor of the kernel's events about names in *folders*; -1 if they cannot be watched."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+    if number != -1 and any(libc.inotify_add_watch(number, os.fsencode(each), _WATCHED) == -1 for each in folders):
+        os.close(number)
+        return -1
+    return number
+
+
+def _names_one_of(names: set[bytes], events: bytes) -> bool:
+    """Return True if an event is about one of *names*, or about a folder itself, or if events were lost."""
+    at = 0
+    while at < len(events):
+        length = _EVENT.unpack_from(events, at)[3]
+        name = events[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0")
+        if not name or name in names:
+            return True
+        at += _EVENT.size + length
+    return False

@@ -30,7 +30,7 @@ PRLIMIT = "/usr/bin/prlimit"
 class Excess:
     """The ``limit`` that a command exceeded, and the reason in words: "it took more than ..."."""
 
-    limit: Literal["time", "memory", "processes", "disk", "folder", "caller"]
+    limit: Literal["time", "memory", "processes", "disk", "folder", "caller", "protection"]
     reason: str
 
 

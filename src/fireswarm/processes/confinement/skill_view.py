@@ -48,10 +48,10 @@ class SkillView:
     """``home`` and ``workdir`` are writable. The ``workspaces`` are too if it ``writes``, otherwise they are readable.
 
     In a workspace, protected names do not change. A workspace that is the root of the file system or a part of the
-    system cannot be used. ``readable`` are further files and folders, ``hidden`` those that it does not see, as it does
-    not see the state of swarms and of the agent. With a network, ``passes`` are names of environment variables besides
-    `NAMED`. A workspace that has become a link is refused. The current folder is that of this process, so that relative
-    paths have the same meaning.
+    system cannot be used. ``readable`` are further files and folders by their real paths, and refused if a part has
+    become a link; ``hidden`` are those that it does not see, as it does not see the state of swarms and of the agent.
+    With a network, ``passes`` are names of environment variables besides `NAMED`. A workspace that has become a link
+    is refused. The current folder is that of this process, so that relative paths have the same meaning.
     """
 
     home: Path
@@ -77,7 +77,7 @@ class SkillView:
             rights=_rights(),
             mounts=self._mounts(passed.get("PATH", "")),
             folder=Path.cwd(),
-            held=[*self._folders(), self.workdir.resolve(), self.home.resolve()],
+            held=[*self._folders(), self.workdir.resolve(), self.home.resolve(), *self.readable],
             network=self.network,
             local_sockets=False,
         )
@@ -86,22 +86,23 @@ class SkillView:
     @property
     def visible(self) -> tuple[Path, ...]:
         """The places of the task and of the skill that the code can read."""
-        return tuple(place.resolve() for place in (self.home, self.workdir, *self._folders(), *self.readable))
+        own = (place.resolve() for place in (self.home, self.workdir, *self._folders()))
+        return (*own, *self.readable)
 
     def _folders(self) -> list[Path]:
         return [folder for folder in self.workspaces if is_workspace(folder)]
 
     def _places(self, path: str) -> list[str]:
         """Return the paths outside of the workspaces that are readable."""
-        given = [str(place.resolve()) for place in (*self.readable, *_packages())]
+        given = [*map(str, self.readable), *(str(place.resolve()) for place in _packages())]
         outer = outside_of(path, [*self._folders(), self.workdir.resolve(), self.home.resolve()])
         places = [*machine_places(outer, network=self.network, accounts=True), *given]
         return [place for place in dict.fromkeys(places) if Path(place).exists()]
 
     def _hidden(self) -> list[Path]:
         """Return what is not visible: the state of swarms and of the agent, except this skill's part of it."""
-        seen = {self.workdir.resolve(), self.home.resolve(), *(place.resolve() for place in self.readable)}
-        found = [place for folder in (*self._folders(), *self.readable) for place in hidden_places(folder.resolve())]
+        seen = {self.workdir.resolve(), self.home.resolve(), *self.readable}
+        found = [place for folder in (*self._folders(), *self.readable) for place in hidden_places(folder)]
         found += [place for place in self.hidden if os.path.lexists(place) and not place.is_symlink()]
         outer = (place for place in dict.fromkeys(found) if not any(above in found for above in place.parents))
         return [place for place in outer if place not in seen]
@@ -125,6 +126,7 @@ class SkillView:
             changes=self.writes,
             watches_reading=bool(hidden),
             hidden=hidden,
+            held=self.readable,
             kept=[place for workspace in workspaces for place in linked_places(workspace)] if self.writes else (),
             network=self.network,
             capabilities=READ_ALL if os.geteuid() == 0 else 0,
@@ -143,8 +145,8 @@ class SkillView:
             mounts += pin_parents(workspace, hidden)
         mounts += hide(hidden)
         for place in self.readable:
-            if any(place.resolve().is_relative_to(above) for above in hidden):
-                mounts += [*folders(place.resolve()), "--ro-bind", str(place.resolve()), str(place.resolve())]
+            if any(place.is_relative_to(above) for above in hidden):
+                mounts += [*folders(place), "--ro-bind", str(place), str(place)]
         for place in (self.workdir.resolve(), self.home.resolve()):
             mounts += [*folders(place), "--bind", str(place), str(place)]
         return [*mounts, *(word for place in hidden if place.is_dir() for word in ("--remount-ro", str(place)))]

@@ -103,7 +103,9 @@ _PROGRAM_FOLDERS = ("bin", "sbin")
 class View:
     """``workspace`` keeps its path and is the current folder; ``readable`` are further folders that may be read.
 
-    They may begin with ``~``, the home folder of this process. ``outputs`` is always writable, ``inputs`` never.
+    They may begin with ``~``, the home folder of this process. If it does not ``follow`` links, these folders are
+    absolute paths, and one of which a part has become a link is refused. ``outputs`` is always writable, ``inputs``
+    never.
     ``passes`` are names of environment variables besides `NAMED`. ``confinement`` is the operator's setting: in a
     ``container`` that is itself the boundary, the command is not restricted to the view, but has no privileges and
     finds no secrets. Without ``protects``, the workspace is a folder of ours in which nothing is protected.
@@ -126,6 +128,7 @@ class View:
     passes: tuple[str, ...] = ()
     strict: bool = False
     hidden: tuple[Path, ...] = ()
+    follow: bool = True
     files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], hash=False)
 
     @property
@@ -172,7 +175,7 @@ class View:
         isolation = Isolation(
             rights=user_rights(owner),
             mounts=_mounts(self, path),
-            held=[place for place in (self.workspace, self.outputs, self.inputs) if place is not None],
+            held=[each for each in (self.workspace, self.outputs, self.inputs, *_find_held(self)) if each is not None],
             folder=self.place if owner is None else Path("/"),  # only its owner may enter a private folder
             files=self.files if self.strict else {**_user_database(owner), **self.files},
             network=self.network and not self.strict,
@@ -316,8 +319,15 @@ def _hidden(view: View, workspace: Path) -> list[Path]:
     return [place for place in dict.fromkeys(found) if place not in own and not any(a in found for a in place.parents)]
 
 
+def _find_held(view: View) -> list[Path]:
+    """Return the readable folders of which no part may have become a link."""
+    return [] if view.follow else list(view.readable)
+
+
 def _allowed_folders(view: View) -> list[Path]:
-    """Return the folders that the operator allows to be read."""
+    """Return the folders that the operator or a skill allows to be read."""
+    if not view.follow:
+        return _find_held(view)
     try:
         return [place.expanduser().resolve() for place in view.readable]
     except RuntimeError as error:
@@ -347,6 +357,7 @@ def path_rules_of(view: View, owner: tuple[int, int] | None, path: str) -> PathR
         changes=view.writable,
         watches_reading=keeps,
         hidden=hidden,
+        held=_find_held(view),
         kept=linked_places(workspace) if view.writable and view.protects and not view.strict else (),
         capabilities=READ_ALL if owner is not None and not _is_reachable(workspace, owner) else 0,
         network=view.network and not view.strict,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import PlaceRefused, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
 from fireswarm.processes.confinement.ladder import CONFINING, choose_rung
-from fireswarm.processes.confinement.paths.names import is_protected
+from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
 from fireswarm.processes.confinement.view import is_workspace
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
@@ -174,7 +174,8 @@ def _reach(skill: Skill, request: SkillRequest, rules: CodeRules) -> Reach | Non
         folders = tuple(dict.fromkeys((*folders, *(place for place in named if place.is_dir()))))
     is_confined = bool(hidden) or _is_confined(skill, rules, bool(folders or named or request.attachments))
     hidden += _compiled_in(skill.folder) if is_foreign(skill) else ()
-    readable = (skill.folder.resolve(), _packaged_skills(), *rules.readable, *inputs, *named)
+    allowed = (place.expanduser().resolve() for place in rules.readable)
+    readable = (skill.folder.resolve(), _packaged_skills(), *allowed, *inputs, *named)
     if request.constraints.get("read_only") and rules.confinement != "none":
         confined = rules.confinement if rules.confinement in CONFINING else "auto"
         return Reach(workdir, folders, readable=readable, confinement=confined, hidden=hidden)
@@ -200,13 +201,23 @@ def _compiled_in(folder: Path) -> tuple[Path, ...]:
 
 
 def _given_files(request: SkillRequest) -> tuple[Path, ...]:
-    """Return the files that the request names with ``file://``: results of other tasks, and attachments."""
+    """Return the files that the request names with ``file://``: results of other tasks, and attachments.
+
+    A person attaches a file by its real path. Raises SkillRefused if a part of that is a link by now.
+    """
     children = (item for child in request.children for item in child.artifacts)
-    uris = [*(item.uri for item in (*request.artifacts, *children)), *(item.uri for item in request.attachments)]
-    paths = {
-        Path(unquote(uri.removeprefix("file://"))) for uri in uris if uri is not None and uri.startswith("file://")
-    }
-    return tuple(sorted(path.resolve() for path in paths if path.is_absolute() and path.exists()))
+    results = {path.resolve() for path in _paths_of(item.uri for item in (*request.artifacts, *children))}
+    attached = _paths_of(item.uri for item in request.attachments)
+    for path in attached:
+        if path.resolve() != path:
+            raise SkillRefused(f"the attached {path} has become a link to another place")
+    return tuple(sorted(results | attached))
+
+
+def _paths_of(uris: Iterable[str | None]) -> set[Path]:
+    """Return the existing files among *uris*."""
+    texts = (unquote(uri.removeprefix("file://")) for uri in uris if uri is not None and uri.startswith("file://"))
+    return {Path(text) for text in texts if text.startswith("/") and "\0" not in text and Path(text).exists()}
 
 
 def _named_places(context: Mapping[str, Any], root: Path | None) -> tuple[Path, ...]:
@@ -220,9 +231,11 @@ def _named_places(context: Mapping[str, Any], root: Path | None) -> tuple[Path, 
 
 
 def _real_place(given: Path, root: Path | None) -> Path:
-    """Return a place without links. Raises SkillRefused if it leads out of *root*, in which it was."""
+    """Return a place without links. Raises SkillRefused if it leads out of *root*, or to what nobody sees there."""
     path = given.resolve()
-    if root is not None and given != path and given.is_relative_to(root) and not path.is_relative_to(root):
+    if root is None or given == path or not given.is_relative_to(root):
+        return path
+    if not path.is_relative_to(root) or {OWN_FOLDER} & {*path.parts} - {*given.parts}:
         raise SkillRefused(f"{given} has become a link to another place")
     return path
 

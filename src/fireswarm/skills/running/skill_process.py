@@ -75,7 +75,8 @@ class WantedProgram(Contract):
 class Reach:
     """What a skill's code can read and write to, and ``network`` if it has one.
 
-    It writes to ``workdir``, and to the ``workspaces`` if it ``writes``; it reads ``readable``. ``hidden`` files and
+    It writes to ``workdir``, and to the ``workspaces`` if it ``writes``; it reads ``readable``, which are real paths:
+    one of which a part has become a link is refused when the process starts. ``hidden`` files and
     folders are not shown. ``passed`` are names of environment variables that it gets besides the usual ones.
     """
 
@@ -107,14 +108,13 @@ class ConfinedProcess:
             home = tempfile.TemporaryDirectory(prefix="fireswarm-skill-", ignore_cleanup_errors=True)
             private = Path(stack.enter_context(home)).resolve()
             changing = [workdir, *(folder.resolve() for folder in reach.workspaces if reach.writes)]
-            readable = [place.resolve() for place in reach.readable]
-            self._fixed = [place for place in readable if not any(map(place.is_relative_to, changing))]
+            self._fixed = [place for place in reach.readable if not any(map(place.is_relative_to, changing))]
             self._view = SkillView(
                 private,
                 workdir,
                 reach.workspaces,
                 reach.writes,
-                (*reach.readable, ends_folder()),
+                (*reach.readable, ends_folder().resolve()),
                 reach.network,
                 reach.passed,
                 reach.confinement,
@@ -171,8 +171,9 @@ class ConfinedProcess:
                 if "run" in message:
                     write_message(requests, json.dumps(self._run(message["run"])).encode())
         except (EOFError, OSError) as error:
-            if self._exceeded:
-                raise SkillFailed(f"was killed: {self._exceeded}") from error
+            lost = self._confined.lost
+            if reason := self._exceeded or (lost.reason if lost else ""):
+                raise SkillFailed(f"was killed: {reason}") from error
             if self._has_answered:
                 raise
             self._process.kill()
@@ -193,7 +194,7 @@ class ConfinedProcess:
         with tempfile.TemporaryDirectory(prefix="fireswarm-program-", ignore_cleanup_errors=True) as folder:
             workspace = Path(folder).resolve() / "workspace"
             try:
-                self._check_readable(program)
+                readable = self._readable_by(program)
                 workspace.mkdir()
                 for path, content in program.files.items():
                     (workspace / path).parent.mkdir(parents=True, exist_ok=True)
@@ -203,7 +204,7 @@ class ConfinedProcess:
                 path = [folder for folder in program.environment.get("PATH", "").split(os.pathsep) if folder in known]
                 given = {**program.environment, "PATH": os.pathsep.join(path)}
                 environment = {name: value.replace(program.workspace, str(workspace)) for name, value in given.items()}
-                view = View(workspace, program.writable, program.readable, protects=False, hidden=self._hidden)
+                view = View(workspace, program.writable, readable, protects=False, hidden=self._hidden, follow=False)
                 code, output = run_confined(
                     command,
                     view,
@@ -217,12 +218,17 @@ class ConfinedProcess:
             left = _files_left(workspace, program.files) if program.writable else {}
             return {"code": code, "output": output.replace(str(workspace), program.workspace), "files": left}
 
-    def _check_readable(self, program: WantedProgram) -> None:
-        """Raise SandboxRefused if the skill asks for a place that it can change, or that it cannot read itself."""
+    def _readable_by(self, program: WantedProgram) -> tuple[Path, ...]:
+        """Return the real paths of the places for which the skill asks.
+
+        Raises SandboxRefused for one that it can change, or that it cannot read itself.
+        """
         seen = (*self._fixed, Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
-        for place in program.readable:
-            if not place.is_absolute() or not any(place.resolve().is_relative_to(known) for known in seen):
+        places = [(place, place.resolve()) for place in program.readable]
+        for place, real in places:
+            if not place.is_absolute() or not any(real.is_relative_to(known) for known in seen):
                 raise SandboxRefused(f"a skill does not let programs read {place}: only packages and its own folder")
+        return tuple(real for _, real in places)
 
 
 def _files_left(workspace: Path, given: Mapping[str, bytes]) -> dict[str, str]:

@@ -90,7 +90,8 @@ def confine_with_landlock(rules: PathRules, environment: Mapping[str, str]) -> G
 
 def _description(rules: PathRules, private: Path, version: int, report: int) -> dict[str, object]:
     """Return what `start` needs to know."""
-    held = [str(place) for place in (*([rules.workspace] if rules.workspace else ()), *rules.writable)]
+    own = (*([rules.workspace] if rules.workspace else ()), *rules.writable)
+    held = [str(place) for place in (*own, *rules.held)]
     for place in held:
         if os.path.realpath(place) != place:
             raise PlaceRefused(f"{place} cannot be a part of a confined command: a link has taken its place")

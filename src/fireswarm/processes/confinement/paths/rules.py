@@ -17,12 +17,13 @@ from fireswarm.processes.confinement.paths.names import CALLERS_PATH
 class PathRules:
     """What a command may open. It starts in ``folder``.
 
-    ``readable`` and ``writable`` are folders and files with all that is below them; ``listed`` are folders whose names
-    it may list. If it ``changes`` its ``workspace``, it may also make and change other names there than those of
-    `names`, ``kept`` and ``hidden``; with ``watches_reading``, it reads them too, even if they are not ``readable``.
-    ``owner`` are the user and the group that it becomes; ``capabilities`` the bits of the privileges of root that it
-    keeps. ``files`` are contents by paths, and ``places`` are folders by paths, that stand in its words and in its
-    environment for the places where they are.
+    ``readable`` and ``writable`` are folders and files with all that is below them; ``listed`` are folders whose
+    names it may list. Those in ``held`` are refused if a part of their path has become a link. If it ``changes`` its
+    ``workspace``, it may also make and change other names there than those of `names`, ``kept`` and ``hidden``; with
+    ``watches_reading``, it reads them too, even if they are not ``readable``. ``owner`` are the user and the group
+    that it becomes; ``capabilities`` the bits of the privileges of root that it keeps. ``files`` are contents by
+    paths, and ``places`` are folders by paths, that stand in its words and in its environment for the places where
+    they are.
     """
 
     folder: Path
@@ -33,6 +34,7 @@ class PathRules:
     changes: bool = False
     watches_reading: bool = False
     hidden: Sequence[Path] = ()
+    held: Sequence[Path] = ()
     kept: Sequence[Path] = ()
     network: bool = False
     strict: bool = False
