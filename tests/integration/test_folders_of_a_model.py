@@ -17,6 +17,7 @@ from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.llm.providers.scripted import Answer, ScriptedModel
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.settings.run_folders import add_named_places
 from fireswarm.skills.packs.catalog import load_catalog
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, submit, thinking, told
 from tests.support.code_at_work import code_at_work
@@ -239,14 +240,15 @@ async def test_a_planner_gives_a_task_no_folder_outside_of_its_own(path: str, fo
     ("path", "why"),
     [
         (".git", "only a person changes"), ("roles", "only a person changes"), ("skills/x", "only a person changes"),
-        ("secrets", "may not be read"), ("secrets/deep", "may not be read"),
+        ("kit", "only a person changes"), ("secrets", "may not be read"), ("secrets/deep", "may not be read"),
         ("file://{outside}/b.md?://", "is outside of"), ("file://{inside}/%2e%2e/other", "is outside of"),
     ],
 )  # fmt: skip
 async def test_a_planner_gives_a_task_no_protected_and_no_denied_folder(
     path: str, why: str, folder: Path, swarm: SwarmRig
 ) -> None:
-    """The names are protected and denied in the planner's folder only."""
+    """The names are protected and denied in the planner's folder only; ``kit`` holds skills that settings name."""
+    add_named_places(folder / "kit")
     if "{" not in path:
         (folder / path).mkdir(parents=True)
     assert why in await refusal_of_a_plan(swarm, folder, {"path": named(path, folder)})

@@ -20,6 +20,7 @@ from fireswarm.redaction import Redactor, secret_values
 from fireswarm.runs.model_clients import ModelClients
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.settings.run_folders import add_named_places
 from fireswarm.settings.trust import TrustedFiles, digest_of, trusts_all
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
@@ -101,6 +102,7 @@ def agent_catalog(settings: AgentSettings, root: Path, home: Path, given: Iterab
     """
     skills, given = settings.skills, tuple(given)
     require_folders(given, root)
+    add_named_places(*(root / path for path in (*given, *skills.dirs) if root / path != root / "skills"))
     packaged = packaged_path("skills") if skills.builtin else None
     searched = agent_places(given, skills.dirs, root, home, packaged)
     limits = DiscoveryLimits(skills.max_depth, skills.max_folders)

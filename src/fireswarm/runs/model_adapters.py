@@ -15,7 +15,9 @@ from fireswarm.processes.startup import without_collector
 from fireswarm.settings import AgentSettings
 from fireswarm.settings.agent import ModelSettings
 from fireswarm.settings.extras import install_command
+from fireswarm.settings.run_folders import add_named_places
 from fireswarm.settings.swarm import MemorySettings
+from fireswarm.settings.untrusted import named_file
 
 
 def key_for(settings: AgentSettings, environment: Mapping[str, str]) -> str:
@@ -44,6 +46,7 @@ def make_model(settings: AgentSettings, root: Path, environment: Mapping[str, st
     if model.provider == "scripted":
         if not model.script:
             raise ConfigError("model.provider is scripted: model.script must name a .json file or FILE.py:FUNCTION")
+        add_named_places(root / named_file(model.script))
         return ScriptedModel(load_script(model.script, root), model.model_name)
     check_installed(model, sends=sends)
     key = key_for(settings, environment) if sends else "not sent"

@@ -24,9 +24,10 @@ from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import AgentSettings
 from fireswarm.settings.providers import DEFAULTS
+from fireswarm.settings.run_folders import add_named_places
 from fireswarm.settings.swarm import CONFIG_FILE, ENVIRONMENT, Settings
 from fireswarm.settings.trust import TrustedFiles, digest_of, trusts_all
-from fireswarm.settings.untrusted import LARGEST, LOWERED, describe_refusal, untrusted_keys
+from fireswarm.settings.untrusted import LARGEST, LOWERED, describe_refusal, untrusted_keys, untrusted_script
 
 AGENT_FILE = "agent.yaml"
 MAX_FILE_BYTES = 1_000_000
@@ -117,6 +118,8 @@ def load_found_settings(
     """Load the file that ``find_agent_file`` finds. Raises ConfigError for guarded keys in a folder without trust."""
     path = find_agent_file(named, root, home)
     source = read_source(path) if path is not None else Source()
+    if named is not None:
+        add_named_places(named)
     if named is None and path == root / AGENT_FILE:
         _refuse_untrusted(source, home, lowers=True)
         trusted = trusts_all() or TrustedFiles(home).has(root / AGENT_FILE, source.digest)
@@ -164,6 +167,8 @@ def _numbers() -> Iterator[str]:
 
 def load_agent_settings(path: Path | None, overrides: Mapping[str, Any] | None = None) -> AgentSettings:
     """Load an ``agent.yaml`` (None: the defaults), then *overrides* (dotted keys)."""
+    if path is not None:
+        add_named_places(path)
     return _agent_settings(read_source(path) if path is not None else Source(), overrides)
 
 
@@ -178,6 +183,11 @@ def _refuse_untrusted(source: Source, home: Path, *, lowers: bool = False) -> No
         keys = untrusted_keys(source.path, source.digest, source.values, home, lowers=lowers)
         if keys:
             raise ConfigError(describe_refusal(keys, source.path, source.lines))
+        if script := untrusted_script(source.path, source.values, home):
+            raise ConfigError(
+                f"{source.where(('model', 'script'))}: model.script names {script}, whose content you do not trust: "
+                f"read it, then `{command_line('agent', 'trust', source.path)}`"
+            )
 
 
 def _trusted_source(source: Source, home: Path, note: Callable[[str], None]) -> Source:

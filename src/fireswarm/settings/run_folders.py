@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from fireswarm.errors import ConfigError
@@ -27,6 +28,11 @@ MAX_NAME_CHARS = 40
 CHATS_FOLDER = "chats"
 SPEND_FILE = "spend.jsonl"
 SWARMS_FILE = "swarms.jsonl"
+NAMED_FILE = "named.jsonl"
+"""List of the files and folders that a person named in settings or options, in the folder of the state."""
+
+MAX_LINKS = 40
+"""Most links on the way to a place, as the kernel follows them."""
 IGNORE_FILE, IGNORED = ".gitignore", "*\n"
 """Name and content of the file that excludes a folder from git."""
 
@@ -71,27 +77,79 @@ def make_kept_folder(folder: Path) -> None:
 
 def add_swarm_folders(*folders: Path) -> None:
     """Remember folders in which swarms of this user keep their stores, so that nothing that agents run sees them."""
-    new = {str(folder.resolve()) for folder in folders} - {str(folder) for folder in swarm_folders()}
-    if not new:
-        return
-    with contextlib.suppress(OSError, ConfigError):  # a swarm also runs where no state can be kept
-        make_kept_folder(state_home())
-        number = os.open(state_home() / SWARMS_FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(number, "wb") as file:
-            file.write(b"".join(json.dumps(folder).encode() + b"\n" for folder in sorted(new)))
+    _add_places(SWARMS_FILE, {str(folder.resolve()) for folder in folders})
 
 
 def swarm_folders() -> list[Path]:
     """Return the folders from `add_swarm_folders`. Damaged lines are left out."""
+    return [Path(place) for place in _read_places(SWARMS_FILE)]
+
+
+def add_named_places(*places: Path) -> None:
+    """Remember files and folders that decide what runs, so that nothing that agents run changes them.
+
+    A person named them in an option or in settings: a settings file, a script, a folder of skills.
+    """
+    found = {str(each) for place in places for each in places_on(place.absolute())}
+    _named.update(found)
+    _add_places(NAMED_FILE, found)
+
+
+def named_places() -> list[Path]:
+    """Return the places from `add_named_places`, and the links on the way to them. Damaged lines are left out."""
+    return [Path(place) for place in dict.fromkeys((*_read_places(NAMED_FILE), *_named))]
+
+
+_named: set[str] = set()
+"""Those that this process added, which may have no folder of state."""
+
+
+def places_on(path: Path) -> list[Path]:
+    """Return the links on the way of an absolute *path*, and the place that it leads to, which need not exist."""
+    links: list[Path] = []
+    here, left = Path(path.anchor), list(reversed(path.parts[1:]))
+    while left:
+        place, part = here / left[-1], left.pop()
+        if part == "..":
+            here = here.parent
+        elif not place.is_symlink() or len(links) >= MAX_LINKS:
+            here = place
+        else:
+            links.append(place)
+            target = place.readlink()
+            here = Path(target.anchor) if target.is_absolute() else here
+            left += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+    return [*links, here]
+
+
+def _add_places(name: str, places: set[str]) -> None:
+    """Add what is new to a list in the folder of the state."""
+    if not (new := places.difference(_read_places(name))):
+        return
+    with contextlib.suppress(OSError, ConfigError):  # a swarm also runs where no state can be kept
+        make_kept_folder(state_home())
+        number = os.open(state_home() / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(number, "wb") as file:
+            file.write(b"".join(json.dumps(place).encode() + b"\n" for place in sorted(new)))
+
+
+def _read_places(name: str) -> tuple[str, ...]:
+    """Return the places of a list in the folder of the state. It only grows."""
+    path = state_home() / name
     try:
-        lines = (state_home() / SWARMS_FILE).read_bytes().splitlines()
+        return _parse_places(path, path.stat().st_size)
     except OSError:
-        return []
-    found: list[Path] = []
-    for line in lines:
-        with contextlib.suppress(ValueError, TypeError, RecursionError):
-            found.append(Path(json.loads(line)))
-    return found
+        return ()
+
+
+@lru_cache(maxsize=8)
+def _parse_places(path: Path, _size: int) -> tuple[str, ...]:
+    found: list[str] = []
+    for line in path.read_bytes().splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            place: object = json.loads(line)
+            found += [place] if isinstance(place, str) else []
+    return tuple(found)
 
 
 def make_state_folder(folder: Path) -> None:

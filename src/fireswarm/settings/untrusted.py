@@ -7,6 +7,7 @@ the user's own file, and the environment are trusted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +21,7 @@ from fireswarm.contracts.base import command_line
 from fireswarm.settings.model_limits import USUAL_ANSWER_TOKENS
 from fireswarm.settings.providers import TUNING, OpenAiSettings, is_paid_by_account
 from fireswarm.settings.swarm import STORE_TOKEN, Settings
-from fireswarm.settings.trust import TrustedFiles, trusts_all
+from fireswarm.settings.trust import TrustedFiles, digest_of, trusts_all
 
 
 def _keys(section: str, names: str) -> tuple[str, ...]:
@@ -297,6 +298,34 @@ def untrusted_keys(
     """
     keys = [key for key in guarded_keys(values, file.parent) if not (lowers and find_class(key)[1] in LOWERED)]
     return [] if not keys or trusts_all() or TrustedFiles(home).has(file, digest) else keys
+
+
+def script_file(values: Mapping[str, Any], folder: Path) -> Path | None:
+    """Return the file that ``model.script`` of a settings file in *folder* names; None if it is not in that folder."""
+    model = values.get("model")
+    script = cast("Mapping[str, Any]", model).get("script") if isinstance(model, Mapping) else None
+    if not isinstance(script, str):
+        return None
+    place = folder / named_file(script)
+    return place if place.is_file() and place.resolve().is_relative_to(folder.resolve()) else None
+
+
+def named_file(script: str) -> str:
+    """Return the path in a ``model.script``, without the function of a Python file."""
+    path, mark, _ = script.partition(".py:")
+    return f"{path}.py" if mark else path
+
+
+def untrusted_script(file: Path, values: Mapping[str, Any], home: Path) -> Path | None:
+    """Return the script that a folder's own *file* names, unless the user trusts its content.
+
+    A script may be Python, which runs in the process of the agent.
+    """
+    script = script_file(values, file.parent)
+    with contextlib.suppress(OSError):
+        if script is None or trusts_all() or TrustedFiles(home).has(script, digest_of(script.read_bytes())):
+            return None
+    return script
 
 
 WHY = "can start programs, send your API key or files elsewhere, use your account, speak for you or loosen limits"

@@ -222,6 +222,31 @@ def test_commands_of_the_agent_ask_for_trust_once(tmp_path: Path) -> None:
     assert agent(root, "run", TASK, *script(root, GOOD)).code == 0
 
 
+@pytest.mark.parametrize("name", ["agent.yaml", "swarm.yaml"])
+def test_script_of_the_model_is_trusted_by_its_content_too(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is Python that runs in the process of the agent."""
+    root = lay_out(tmp_path)
+    monkeypatch.setenv("HOME", str(root / "home"))
+    (root / name).write_text("model:\n  provider: scripted\n  script: model.py:answer\n")
+    (root / "model.py").write_text("def answer(request):\n    return 'good'\n")
+    home = root / "home"
+    load = (lambda: load_settings(root)) if name == "swarm.yaml" else (lambda: load_found_settings(None, root, home))
+    TrustedFiles(home).add(root / name)
+    with pytest.raises(ConfigError, match=rf"{name}:3: model.script names .*model.py, whose content you do not trust"):
+        load()
+    shown = agent(root, "trust", "--show", name).stdout
+    assert f"model.py, which model.script names: sha256 {digest_of((root / 'model.py').read_bytes())}" in shown
+    with pytest.raises(ConfigError, match="model.script"):
+        load()
+    agent(root, "trust", name)
+    assert load().model.script == "model.py:answer"
+    (root / "model.py").write_text("def answer(request):\n    return 'evil'\n")
+    with pytest.raises(ConfigError, match="model.script"):
+        load()
+
+
 def test_file_of_a_folder_only_lowers_the_limits_of_the_user(tmp_path: Path) -> None:
     home, file = home_of(tmp_path), tmp_path / "agent.yaml"
     file.write_text(

@@ -14,8 +14,8 @@ from pathlib import Path
 from fireswarm.contracts.skills.artifact import OUTPUT_VARIABLE
 from fireswarm.contracts.skills.given_files import GivenFiles
 from fireswarm.errors import InvalidInput
-from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
-from fireswarm.processes.confinement.protected import linked_places
+from fireswarm.processes.confinement.paths.names import OWN_FOLDER
+from fireswarm.processes.confinement.protected import is_kept
 from fireswarm.redaction import shows, spell
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
@@ -88,8 +88,7 @@ class Workspace:
         parts = path.relative_to(self.root).parts
         if ".git" in parts:
             raise InvalidInput(f"{named} belongs to git: use its commands")
-        linked = linked_places(self.root) if self.protects else ()
-        if self.protects and (is_protected(parts) or any(path.is_relative_to(place) for place in linked)):
+        if self.protects and is_kept(path, self.root):
             raise InvalidInput(f"{named} is read by programs outside of the confinement: only a person changes it")
 
     def name_of(self, path: Path) -> str:

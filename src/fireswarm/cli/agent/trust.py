@@ -11,7 +11,7 @@ from fireswarm.errors import ConfigError
 from fireswarm.redaction import Redactor, spell
 from fireswarm.settings.load import read_source
 from fireswarm.settings.trust import TrustedFiles, digest_of, digest_of_folder
-from fireswarm.settings.untrusted import guarded_values
+from fireswarm.settings.untrusted import guarded_values, script_file
 from fireswarm.skills.packs.discovery import SKILL_FILE
 
 SETTINGS = (".yaml", ".yml")
@@ -34,6 +34,11 @@ def trust_each(places: Sequence[Path], home: Path, *, only_show: bool) -> None:
         typer.echo(f"  sha256 {digest or 'unknown: it has links or is too large'}")
         if not only_show:
             (trusted.add_folder if is_skill else trusted.add)(place, digest)
+        if script := None if is_skill else _script_of(place):
+            digest = digest_of(read_bytes(script))
+            typer.echo(f"{said} {spell(str(script))}, which model.script names: sha256 {digest}")
+            if not only_show:
+                trusted.add(script, digest)
 
 
 def read_bytes(file: Path) -> bytes:
@@ -47,6 +52,11 @@ def read_bytes(file: Path) -> bytes:
 def _allowed_by_skill(folder: Path) -> list[str]:
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     return ["its code runs without a question, and its text counts as yours", *(f"  {name}" for name in files)]
+
+
+def _script_of(file: Path) -> Path | None:
+    """Return the script of a settings file in its folder, whose content has to be trusted too."""
+    return script_file(read_source(file).values, file.parent) if file.suffix in SETTINGS else None
 
 
 def _allowed_by_file(file: Path) -> list[str]:

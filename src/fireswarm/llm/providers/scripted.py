@@ -6,12 +6,12 @@ that a resumed run gets the same answer.
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import json
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
@@ -104,11 +104,10 @@ def load_script(spec: str, root: Path) -> Script | tuple[Answer, ...]:
 
 def _function(path: Path, name: str) -> Script:
     """Load a function from a Python file. Raises ConfigError."""
-    spec = importlib.util.spec_from_file_location(f"fireswarm_script_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
+    module = ModuleType(f"fireswarm_script_{path.stem}")
+    module.__file__ = str(path)
+    try:  # an import would take compiled code beside it, which may be of another author
+        exec(compile(path.read_bytes(), path, "exec"), vars(module))
     except (Exception, SystemExit) as error:  # foreign code may raise anything
         raise ConfigError(f"model.script: {path} cannot be loaded: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)

@@ -17,7 +17,9 @@ from fireswarm.processes.confinement.paths.names import (
     OWN_FOLDER,
     find_names,
     is_bare_repository,
+    is_protected,
 )
+from fireswarm.processes.confinement.paths.program_files import program_files
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
 MAX_SEARCHED = 100_000
@@ -101,7 +103,8 @@ def _bound_sockets() -> list[Path]:
 
 def protected_places(workspace: Path) -> list[Path]:
     """Return what exists in *workspace* of the protected names; for a link, the place in the workspace it leads to."""
-    return sorted(place for place in {*_named_places(workspace), *linked_places(workspace)} if place.exists())
+    places = {*_named_places(workspace), *linked_places(workspace)}
+    return sorted(place for place in places if place.exists() and not place.is_symlink())
 
 
 def _named_places(workspace: Path) -> Iterator[Path]:
@@ -114,13 +117,14 @@ def _named_places(workspace: Path) -> Iterator[Path]:
 def linked_places(workspace: Path) -> list[Path]:
     """Return the places in *workspace* to which links with protected names, or in protected folders, lead.
 
-    They need not exist. If ``.git`` is a link, these are the protected names in the repository; they are too if the
-    workspace is a repository itself. An environment of Python that runs fireswarm itself is one of the places: what is
-    written there runs at its next start.
+    Those of `program_files` belong to them, of which some are links. They need not exist. If ``.git`` is a link, these
+    are the protected names in the repository; they are too if the workspace is a repository itself. An environment of
+    Python that runs fireswarm itself is one of the places: what is written there runs at its next start.
     """
     found = [workspace / name for name in sorted(BARE_PROTECTED)] if is_bare_repository(workspace) else []
     environments = {Path(prefix).resolve() for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
     found += sorted(place for place in environments if place != workspace and place.is_relative_to(workspace))
+    found += program_files(workspace)
     for path in find_names(workspace):
         is_git = path.name.casefold() == GIT
         for link in [path] if path.is_symlink() else [] if is_git else _links_in(path):
@@ -128,6 +132,12 @@ def linked_places(workspace: Path) -> list[Path]:
             if place != workspace and place.is_relative_to(workspace):
                 found += [place / name for name in sorted(GIT_PROTECTED)] if is_git else [place]
     return found
+
+
+def is_kept(place: Path, workspace: Path) -> bool:
+    """Return True for a place without links in *workspace* that code which works there may not change."""
+    parts = place.relative_to(workspace).parts
+    return is_protected(parts) or any(place.is_relative_to(kept) for kept in linked_places(workspace))
 
 
 def _links_in(folder: Path) -> Iterator[Path]:
@@ -157,7 +167,8 @@ def changeable(workspace: Path, hidden: Sequence[Path]) -> list[Path]:
 
     Raises PlaceRefused if it is gone.
     """
-    protected = [*hidden, *protected_places(workspace)]
+    links = (place for place in program_files(workspace) if place.is_symlink())
+    protected = [*hidden, *protected_places(workspace), *links]
     try:
         with os.scandir(workspace) as entries:
             names = sorted(entry.path for entry in entries if not entry.is_symlink())

@@ -22,7 +22,8 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import PlaceRefused, SandboxRefused, SkillFailed, SkillRefused
 from fireswarm.processes.child_pool import Hold, call_pooled, ending, run_in_child
 from fireswarm.processes.confinement.ladder import CONFINING, choose_rung
-from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
+from fireswarm.processes.confinement.paths.names import OWN_FOLDER
+from fireswarm.processes.confinement.protected import is_kept
 from fireswarm.processes.confinement.view import is_workspace
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Skill
@@ -253,8 +254,8 @@ def _workspaces(context: Mapping[str, Any], root: Path | None) -> tuple[Path, ..
 
 
 def _is_kept(folder: Path, root: Path | None) -> bool:
-    """Return True for a folder that belongs to the protected names of *root*."""
-    return root is not None and folder.is_relative_to(root) and is_protected(folder.relative_to(root).parts)
+    """Return True for a folder that belongs to the protected places of *root*."""
+    return root is not None and folder.is_relative_to(root) and is_kept(folder, root)
 
 
 def _hidden_in(named: Path, rules: CodeRules) -> tuple[Path, ...]:

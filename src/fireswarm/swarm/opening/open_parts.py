@@ -108,6 +108,7 @@ def load_swarm(
 
     Of the swarm's folder only *names* are used, if they are given: those at the start, see `own_names`.
     """
+    add_swarm_folders(settings.path(STATE_FOLDER))
     if (names is None or "capabilities" in names) and settings.path("capabilities").is_dir():
         from fireswarm.capabilities import drop_in
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from fireswarm.contracts.regular_file import open_place
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.paths.names import GIT, OWN_FOLDER, find_names
+from fireswarm.processes.confinement.paths.program_files import program_files
 from fireswarm.settings.run_folders import make_private_folder, state_home
 
 NOTES_FOLDER = "working"
@@ -34,6 +35,7 @@ _log = logging.getLogger(__name__)
 class _Before:
     """A workspace before code worked there: its inode, modes of folders, and targets of protected names ("": no link).
 
+    The places of `program_files` are among the names, also if they are `MISSING`.
     The modes are those of the folders with such names: code may take the right to rename from itself, and so from this
     user. A link is not mounted, so code can replace it.
     """
@@ -45,11 +47,19 @@ class _Before:
     @classmethod
     def look(cls, workspace: Path, others: Sequence[_Before]) -> _Before:
         """Return what is there. Names that none of *others*, whose code works there now, found are not known."""
-        modes = {str(folder): mode for folder in (workspace, workspace / GIT) if (mode := _mode_of(folder))}
-        names = {str(path): _target(path) for path in find_names(workspace)}
+        files = program_files(workspace)
+        folders = dict.fromkeys((workspace, workspace / GIT, *(file.parent for file in files)))
+        modes = {str(folder): mode for folder in folders if (mode := _mode_of(folder))}
+        names = {str(path): _target(path) if os.path.lexists(path) else MISSING for path in files}
+        names |= {str(path): _target(path) for path in find_names(workspace)}
         for other in others:
             names = {path: other.names[path] for path in names if path in other.names}
         return cls(_inode(workspace), modes, names)
+
+    def _find_present(self, workspace: Path) -> list[Path]:
+        """Return what is there of the protected names, and of the other places that were looked at before."""
+        others = (Path(name) for name in self.names if os.path.lexists(name))
+        return list(dict.fromkeys((*find_names(workspace), *others)))
 
     def set_aside(self, workspace: Path) -> tuple[list[str], bool]:
         """Give what is new another name; returns a line for each, and False if one could not be renamed."""
@@ -59,7 +69,7 @@ class _Before:
         for folder, mode in self.modes.items():
             _restore_mode(Path(folder), mode)
         is_done = os.access(workspace, os.R_OK | os.X_OK)
-        for path in list(find_names(workspace)):
+        for path in self._find_present(workspace):
             is_known = self.names.get(str(path)) in ("", _target(path))
             if is_known or (path.name == OWN_FOLDER and _is_in_use(path)):
                 continue

@@ -9,7 +9,8 @@ from typing import Any
 
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.errors import InvalidInput, NotFound
-from fireswarm.processes.confinement.paths.names import OWN_FOLDER, is_protected
+from fireswarm.processes.confinement.paths.names import OWN_FOLDER
+from fireswarm.processes.confinement.protected import is_kept
 from fireswarm.runs.skill_runner import FILE_KEYS, places_named, texts_in
 from fireswarm.skills.running.denied_reads import DeniedReads
 from fireswarm.swarm.turn.state import Turn
@@ -116,7 +117,7 @@ def _check_inside(task: PlannedTask, name: str, path: Path, turn: Turn) -> None:
     parts = place.relative_to(base).parts
     if OWN_FOLDER in parts:
         raise InvalidInput(f"{named}, which belongs to the store")
-    if is_protected(parts) and place.is_dir():
+    if place.is_dir() and is_kept(place, base):
         raise InvalidInput(f"{named}, which only a person changes: name it in the objective")
     if denied_reads(turn).hides(place, base):
         raise InvalidInput(f"{named}, which may not be read: the permissions deny it")

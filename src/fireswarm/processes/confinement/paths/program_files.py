@@ -1,0 +1,28 @@
+"""Files in a workspace, besides the protected names, that decide what programs outside of the confinement do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fireswarm.settings.run_folders import STATE_FOLDER, named_places, swarm_folders
+
+SWARM_NAMES = ("swarm.yaml", "agent.yaml", "roles", "skills", "capabilities", "mailbox", "schemas", ".agents")
+"""Names in the folder of a swarm, which is the operator's also where it is a part of a larger workspace."""
+
+
+def program_files(workspace: Path) -> list[Path]:
+    """Return the places in *workspace*, without those that are also found by their names.
+
+    They need not exist, and may be links: code may neither change what they lead to nor put others in their place.
+    """
+    found = dict.fromkeys([*named_places(), *_of_swarms()])
+    start = f"{workspace}/"
+    return [place for place in found if str(place).startswith(start)]
+
+
+def _of_swarms() -> Iterator[Path]:
+    """Yield the settings, roles, skills and programs of the swarms of this user."""
+    for folder in swarm_folders():
+        if folder.name == STATE_FOLDER:
+            yield from (folder.parent / name for name in SWARM_NAMES)
