@@ -11,6 +11,7 @@ COPY packages ./packages
 COPY src ./src
 COPY roles ./roles
 COPY mailbox ./mailbox
+COPY pipelines ./pipelines
 COPY schemas ./schemas
 COPY skills ./skills
 COPY samples ./samples

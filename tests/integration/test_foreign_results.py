@@ -12,7 +12,7 @@ import pytest
 from fireswarm import run_git
 from fireswarm.contracts.llm.chat import ChatRequest
 from fireswarm.contracts.ports import Merge
-from fireswarm.contracts.skills.artifact import OWN_TYPES, PIPELINE, PIPELINE_STEPS
+from fireswarm.contracts.skills.artifact import OWN_TYPES
 from fireswarm.contracts.skills.permissions import lasting_approvals
 from fireswarm.contracts.skills.skill import Reply
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
@@ -22,6 +22,7 @@ from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.mailbox import Mailbox
 from tests.integration.test_thinking import act, answers_so_far, decide, one_turn, told
+from tests.support.documents import NODE
 from tests.support.pipeline import DEMO, advised, family, submit, work
 from tests.support.repositories import plain_git
 from tests.support.swarm import SwarmRig
@@ -112,7 +113,9 @@ async def test_artifact_of_a_skill_is_of_its_own_task(swarm: SwarmRig, tmp_path:
 def test_each_skill_that_makes_a_type_of_ours_is_packaged() -> None:
     packaged = load_catalog([packaged_path("skills")]).skills
     assert {name for makers in OWN_TYPES.values() for name in makers} <= packaged.keys()
-    assert {PIPELINE, *PIPELINE_STEPS} == {name for name, skill in packaged.items() if skill.execution_mode}
+    assert {step.skill_name for step in NODE.steps} == {
+        name for name, skill in packaged.items() if skill.execution_mode
+    }
 
 
 # ── the files and the steps of a pipeline ───────────────────────────────────────────────────────────────────
@@ -185,7 +188,7 @@ async def test_model_stores_no_file_of_a_pipeline_and_plans_none_of_its_steps(sw
     assert before and branches(other) == before
 
 
-@pytest.mark.parametrize("step", sorted({*PIPELINE_STEPS} - {"schema-infer"}))
+@pytest.mark.parametrize("step", sorted({step.skill_name for step in NODE.steps} - {"schema-infer"}))
 async def test_step_runs_only_in_a_task_that_the_pipeline_planned(swarm: SwarmRig, step: str) -> None:
     await swarm.submit("a step", skill=step)
     ended = await one_turn(swarm, advised(swarm, None))
@@ -202,7 +205,7 @@ async def test_pipeline_takes_no_files_of_tasks_before_it(swarm: SwarmRig, tmp_p
     second = await swarm.submit(
         "another node",
         role="architect",
-        skill=PIPELINE,
+        skill="node-pipeline",
         context={"source": str(DEMO / "linkshelf-api.md")},
         depends_on=(steps["node-normalize"].task_id,),
     )

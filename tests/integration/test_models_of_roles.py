@@ -248,7 +248,7 @@ def test_doctor_shows_the_models_of_roles_and_fallbacks_and_only_the_settings_ma
     values = {"roles": {"scout": named}, "model": {"fallback": "gemini-vertex"}}
     assert guarded_keys(values) == ["model.fallback", "roles.scout.fallback"]
     settings = Settings(root=tmp_path)
-    roles, _, _ = load_swarm(settings)
+    roles, *_ = load_swarm(settings)
     paid = {**roles, "scout": roles["scout"].model_copy(update={"model": "anthropic-vertex:claude-opus-5"})}
     with pytest.raises(ConfigError, match="paid by your account"):
         check_models(settings, paid)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
-from fireswarm.pipelines.gates import LEAVES
+from tests.support.documents import NODE
 from tests.support.pipeline import DEMO, advised, family, files, one_turn, shipped_advisor, submit, work
 from tests.support.swarm import SwarmRig
 
@@ -26,7 +26,7 @@ async def test_shipped_source_becomes_a_patch_with_all_artifacts(swarm: SwarmRig
     tasks = await family(swarm, root)
     assert [task.status for task in tasks.values()] == [TaskStatus.DONE] * 13
     left = await files(swarm, tasks["root"])
-    for wanted in LEAVES["pr-prepare"]:
+    for wanted in NODE.by_id["pr-prepare"].leaves:
         assert any(name.startswith(wanted) for name in left), wanted
     request = json.loads(left["pull_request.json"])
     assert (request["merge_executed"], request["human_review_required"]) == (False, True)

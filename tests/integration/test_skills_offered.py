@@ -36,7 +36,7 @@ def listed(root: Path) -> dict[str, set[str]]:
 def test_agent_is_not_offered_what_needs_a_swarm(root: Path) -> None:
     offered = listed(root)
     assert {"mine", "workspace-inventory", "csv-forecast"} <= offered["skills"]
-    assert {"handing-over", "plan-objective", "node-pipeline", "code-fix"} <= offered["for_swarms"]
+    assert {"handing-over", "plan-objective", "code-fix"} <= offered["for_swarms"]
     assert not offered["skills"] & offered["for_swarms"]
     text = agent(root, "skills", "list").stdout
     assert "not listed, since only a swarm can run them: code-convert, code-fix" in text
@@ -65,7 +65,7 @@ def test_packaged_skills_can_be_left_out(root: Path) -> None:
     (root / "agent.yaml").write_text("skills: {builtin: false}\n")
     assert listed(root) == {"skills": {"mine"}, "for_swarms": {"handing-over"}}
     (root / "swarm.yaml").write_text("skills: {builtin: false}\n")
-    _, catalog, _ = load_swarm(load_settings(root))
+    _, catalog, *_ = load_swarm(load_settings(root))
     assert set(catalog.skills) == {"mine", "handing-over"}
     shown = swarm(root, "skills", "list").stdout
     assert "handing-over" in shown and "workspace-inventory" not in shown

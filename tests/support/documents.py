@@ -17,7 +17,9 @@ from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.artifact import WORKDIR_URI, Artifact
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.pipelines import check_step
+from fireswarm.pipelines.definition import PipelineStep
 from fireswarm.pipelines.files import PROJECT, Carried, lay_out
+from fireswarm.pipelines.loading import read_pipeline
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.running.in_child import load_entry
 
@@ -25,6 +27,13 @@ HYBRID = ("schema-infer", "test-generate")
 SCAFFOLD = ("node-normalize", "source-classify", "source-ingest", "schema-infer", "schema-build", "node-scaffold")
 ALL = (*SCAFFOLD, "test-generate", "code-validate")
 INFER = SCAFFOLD[:4]
+
+NODE = read_pipeline(packaged_path("pipelines") / "node.yaml").pipeline
+
+
+def step_named(name: str) -> PipelineStep:
+    """Return a step of the node pipeline, or one that names nothing but itself."""
+    return NODE.by_id.get(name) or PipelineStep(id=name)
 
 
 def run_step(step: str, work: Path, artifacts: Sequence[Artifact], /, **context: Any) -> SkillResult:
@@ -37,7 +46,8 @@ def run_step(step: str, work: Path, artifacts: Sequence[Artifact], /, **context:
         now=datetime(2026, 1, 1, tzinfo=UTC), artifacts=tuple(artifacts),
     )  # fmt: skip
     result: SkillResult = skill.run(request)
-    check_step(step, ExecutionMode.HYBRID if step in HYBRID else ExecutionMode.DETERMINISTIC, request, result)
+    mode = ExecutionMode.HYBRID if step in HYBRID else ExecutionMode.DETERMINISTIC
+    check_step(step_named(step), mode, request, result)
     placed = [
         each.model_copy(update={"uri": (folder / (each.uri or "").removeprefix(WORKDIR_URI)).as_uri()})
         if (each.uri or "").startswith(WORKDIR_URI)

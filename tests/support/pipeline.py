@@ -10,6 +10,7 @@ from typing import Any
 
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.llm.providers.scripted import ScriptedModel
+from fireswarm.pipelines.loading import load_pipelines
 from fireswarm.runs.make_mind import ADVISOR_FILE, make_mind, prompt_file
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
@@ -19,7 +20,7 @@ from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.turn import run_turn
 from tests.support.swarm import ROLES, SwarmRig
 
-DEMO = packaged_path("skills") / "node-pipeline" / "references" / "demo"
+DEMO = packaged_path("pipelines") / "node" / "demo"
 
 
 def shipped_advisor() -> Callable[[Any], dict[str, Any]]:
@@ -34,13 +35,13 @@ def shipped_advisor() -> Callable[[Any], dict[str, Any]]:
 def advised(swarm: SwarmRig, script: Any | None, **settings: Any) -> SwarmParts:
     """The swarm's core with the shipped skills, and an advisor that answers by *script*; None: no model at all."""
     given = swarm.core.settings.model_validate(swarm.core.settings.model_dump() | settings)
-    catalog = load_catalog([packaged_path("skills")])
+    pipelines, catalog = load_pipelines([packaged_path("pipelines")], load_catalog([packaged_path("skills")]))
     mind = None
     if script is not None:
         model = ScriptedModel(script)
         mind = make_mind(given, catalog, swarm.clock, given.root, environment={}, store=swarm.store, model=model)
     advisor = prompt_file(packaged_path("roles"), ADVISOR_FILE)
-    return replace(swarm.core, settings=given, catalog=catalog, mind=mind, advisor=advisor)
+    return replace(swarm.core, settings=given, catalog=catalog, mind=mind, advisor=advisor, pipelines=pipelines)
 
 
 async def submit(swarm: SwarmRig, source: Path, **context: Any) -> Task:

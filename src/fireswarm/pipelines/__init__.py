@@ -2,7 +2,8 @@
 
 ``files`` carries a run's files from step to step, ``classifying`` finds out what a source is, ``scope`` limits the
 paths that may change, ``trace`` checks a schema against its sources, ``packages`` opens npm packages, ``gates`` checks
-the output of a step and an advisor's answer, ``node`` is the node pipeline.
+the output of a step and an advisor's answer, ``definition`` is the contract of a pipeline's file, ``loading`` finds the
+files, ``rounds`` plans the steps. ``node`` has the code that the skills of the node pipeline share.
 A skill of a pipeline imports these names from here.
 """
 
@@ -53,9 +54,9 @@ from fireswarm.pipelines.node.schema import (
 )
 from fireswarm.pipelines.node.scopes import ANSWERS
 from fireswarm.pipelines.node.shaping import quote_address
-from fireswarm.pipelines.node.steps import load_schema, next_round
-from fireswarm.pipelines.node.writing import material_of, write_diff, write_operations
+from fireswarm.pipelines.node.writing import load_schema, material_of, write_diff, write_operations
 from fireswarm.pipelines.packages import find_transpiler, is_archive, listed_nodes, package_root, unpack
+from fireswarm.pipelines.registered.node import INFERRED, TRACE
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
 from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, is_telling, trace_faults
 from fireswarm.processes.confinement.view import View
@@ -65,6 +66,7 @@ __all__ = [
     "ANSWERS",
     "CREDENTIALS",
     "IGNORED_HEADERS",
+    "INFERRED",
     "MAX_ASSUMPTION_SHARE",
     "MAX_OPERATIONS",
     "METHODS",
@@ -72,6 +74,7 @@ __all__ = [
     "READERS",
     "RECORDING",
     "SOURCES",
+    "TRACE",
     "Allowlist",
     "Carried",
     "Kind",
@@ -114,7 +117,6 @@ __all__ = [
     "material_of",
     "measure",
     "measure_markdown",
-    "next_round",
     "operation_keys",
     "package_root",
     "page_as_markdown",

@@ -58,7 +58,7 @@ Fault = tuple[int, str]
 
 
 def is_fixed(path: str) -> bool:
-    """Return whether only node-scaffold writes the file: the shell of a node, its schema and its transport."""
+    """Return whether only a template writes the file: the shell of a node, its schema and its transport."""
     return _FIXED.fullmatch(path.casefold()) is not None
 
 

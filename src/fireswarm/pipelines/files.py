@@ -47,11 +47,14 @@ class Carried:
 
     @classmethod
     def of(cls, request: SkillRequest) -> Carried:
-        """Collect the files of *request*; the last artifact of a name wins."""
-        artifacts = [*request.artifacts, *(artifact for child in request.children for artifact in child.artifacts)]
-        return cls(
-            request.workdir, {artifact.name: artifact for artifact in artifacts if artifact.type == PIPELINE_FILE}
-        )
+        """Collect the files of *request*; of the versions that children made, the last one wins."""
+        given = {artifact.name: artifact for artifact in request.artifacts if artifact.type == PIPELINE_FILE}
+        for child in request.children:
+            for artifact in child.artifacts:
+                is_new = artifact.source_task_id in (None, child.task_id) or artifact.name not in given
+                if artifact.type == PIPELINE_FILE and is_new:
+                    given[artifact.name] = artifact
+        return cls(request.workdir, given)
 
     def source(self, request: SkillRequest) -> Path:
         """Return the file or folder from which the run makes a node, as the snapshot names it.

@@ -14,6 +14,7 @@ from fireswarm.contracts.skills.skill import Check, SkillRequest, SkillResult
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError
 from fireswarm.mind import Mind
+from fireswarm.pipelines.loading import Pipelines
 from fireswarm.settings import Settings
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.skills.running.execute import CodeRules
@@ -58,6 +59,7 @@ class SwarmParts:
     advisor: str = ""
     pending: PendingWrites | None = None
     conversations: ConversationStore | None = None
+    pipelines: Pipelines = Pipelines()
 
     def has_skill(self, name: str) -> bool:
         """Return True for a skill of the catalog, or of this process."""

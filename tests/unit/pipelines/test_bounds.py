@@ -41,6 +41,7 @@ from fireswarm.pipelines import (
 from fireswarm.pipelines.files import safe_path
 from fireswarm.pipelines.node.schema import NodeSchema, identifier
 from fireswarm.pipelines.trace import trace_faults
+from tests.support.documents import step_named
 
 SCOPE = Allowlist(("nodes/x/**", "tests/test_x*.py"))
 
@@ -178,7 +179,7 @@ ADVICE = Advice(kind=AdviceKind.CODE, content={})
 def gate(step: str, mode: ExecutionMode, asked: SkillRequest, **result: Any) -> str:
     """Return the message of the gate, or an empty string if the step passes."""
     try:
-        check_step(step, mode, asked, SkillResult.model_validate({"summary": "done", **result}))
+        check_step(step_named(step), mode, asked, SkillResult.model_validate({"summary": "done", **result}))
     except GateFailed as failed:
         return str(failed)
     return ""
@@ -214,7 +215,7 @@ ALLOWED = file("allowlist.json", '{"patterns": ["nodes/x/**", "tests/test_x*.py"
             "must not widen its own scope",
         ),
         ("code-fix", {"project/tests/test_x.py": "x = 1\n"}, "must change the code, not the tests"),
-        ("other", {"trace_map.json": '{"fields": {}}'}, "must be written together"),
+        ("schema-infer", {"trace_map.json": '{"fields": {}}'}, "must be written together"),
         ("other", {f"project/nodes/x/{number}.py": "" for number in range(21)}, "21 files are changed; 20"),
     ],
 )

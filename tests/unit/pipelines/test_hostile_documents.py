@@ -16,7 +16,7 @@ from fireswarm.errors import GateFailed, InvalidInput
 from fireswarm.pipelines import NodeSchema, check_step, load_document
 from fireswarm.pipelines.documents import loading
 from fireswarm.pipelines.files import Carried, lay_out
-from tests.support.documents import ALL, INFER, run_step, run_steps
+from tests.support.documents import ALL, INFER, run_step, run_steps, step_named
 
 GOOD = "  /good: {get: {operationId: good, tags: [a]}}\n"
 HEAD = 'openapi: 3.0.3\ninfo: {title: T, version: "1"}\nservers: [{url: https://t.example/v1}]\npaths:\n' + GOOD
@@ -207,7 +207,7 @@ def test_silent_loss_fails_the_step_and_its_gate(
     )  # fmt: skip
     forged = good.model_copy(update={"artifacts": files.artifacts()})
     with pytest.raises(GateFailed, match=f"neither has nor lists {named}"):
-        check_step("schema-infer", ExecutionMode.HYBRID, request, forged)
+        check_step(step_named("schema-infer"), ExecutionMode.HYBRID, request, forged)
 
 
 def test_folder_with_several_documents_asks_which(tmp_path: Path) -> None:

@@ -116,13 +116,14 @@ def _data(settings: Settings) -> list[Finding]:
     )
     if swarm is None:
         return findings
-    roles, catalog, policy = swarm
+    roles, catalog, policy, pipelines = swarm
     for path, reason in catalog.left_out:
         if not (
             reason.startswith("shadowed") and path.is_relative_to(packaged_path("skills"))
         ):  # the user's skill replaces a packaged one
             findings.append(Finding("skill", None, f"{path} left out: {reason}"))
     findings += [Finding("skill", None, f"{path}: {warning}") for path, warning in catalog.warned]
+    findings += [Finding("pipeline", None, f"{path} left out: {reason}") for path, reason in pipelines.left_out]
     for card in roles.values():
         for name in card.skills:
             if name not in catalog.skills and name != "noop":

@@ -90,7 +90,7 @@ def up(
     from fireswarm.swarm.opening.open_parts import load_swarm, local_project, serving
 
     settings = settings_for(root, store, project, session, **bound_to(session))
-    cards, catalog, _ = load_swarm(settings)
+    cards, catalog, *_ = load_swarm(settings)
     chosen = [name for name in roles.split(",") if name] or sorted(cards)
     for name in chosen:
         if name not in cards:

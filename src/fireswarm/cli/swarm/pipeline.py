@@ -20,8 +20,9 @@ from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.skills.advice import TraceMap
 from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
 from fireswarm.errors import InvalidInput, SandboxRefused
-from fireswarm.pipelines.gates import INFERRED, LEAVES, TRACE
+from fireswarm.pipelines.definition import SUFFIX
 from fireswarm.pipelines.node.schema import NodeSchema
+from fireswarm.pipelines.registered.node import INFERRED, TRACE
 from fireswarm.pipelines.trace import trace_faults
 from fireswarm.redaction import sanitize
 from fireswarm.settings.packaged import packaged_path
@@ -41,7 +42,7 @@ def demo(
     project: Project = None,
 ) -> None:
     """Run the pipeline on the included source with a scripted advisor: store and five roles as processes, no key."""
-    shipped = packaged_path("skills") / "node-pipeline" / "references" / "demo"
+    shipped = packaged_path("pipelines") / "node" / "demo"
     place = (source or shipped / "Linkshelf.node.ts").resolve()
     if not place.exists():
         raise InvalidInput(f"{source} does not exist: name the file or folder of a node's source")
@@ -55,7 +56,7 @@ def demo(
         objective=f"Make a node from {place.name}",
         assigned_to="architect",
         session_hash=SESSION,
-        skill="node-pipeline",
+        skill=f"node{SUFFIX}",
         context={"source": str(place)},
         fresh_key=uuid.uuid4().hex,
     )
@@ -74,12 +75,7 @@ def _show_trail(folder: Path, written: list[Path]) -> None:
     """Print the files of the run and their folder."""
     console.print(f"artifacts in {folder}", soft_wrap=True, markup=False)
     names = {path.relative_to(folder).as_posix(): path for path in written}
-    rows = [
-        (name, f"{path.stat().st_size:,}")
-        for wanted in (*LEAVES["pr-prepare"], REPORT, "port_report.html", "pull_request.patch", "project/")
-        for name, path in names.items()
-        if name == wanted or (wanted.endswith("/") and name.startswith(wanted))
-    ]
+    rows = [(name, f"{path.stat().st_size:,}") for name, path in sorted(names.items())]
     table("artifacts", ("artifact", "bytes"), rows, none="no artifacts")
 
 

@@ -59,8 +59,8 @@ from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Submitted, Task, TaskSpec, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
+from fireswarm.pipelines.definition import SUFFIX
 from fireswarm.settings import Settings
-from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.records.artifacts import with_present_uris
 
 Level = Annotated[
@@ -171,10 +171,7 @@ def _skill(named: str | None, pipeline: str | None) -> str | None:
         return named
     if named is not None:
         raise InvalidInput("--skill and --pipeline exclude each other: a pipeline chooses the skills of its steps")
-    if not (packaged_path("skills") / f"{pipeline}-pipeline").is_dir():
-        known = sorted(path.name.removesuffix("-pipeline") for path in packaged_path("skills").glob("*-pipeline"))
-        raise InvalidInput(f"unknown pipeline {pipeline!r}; known: {', '.join(known)}")
-    return f"{pipeline}-pipeline"
+    return f"{pipeline}{SUFFIX}"
 
 
 async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> None:

@@ -24,20 +24,12 @@ STORED_VALUE = "application/vnd.fireswarm.value+json"
 
 ANSWER, DIFF, ATTACHMENT, PIPELINE_FILE = "answer", "diff", "attachment", "pipeline_file"
 
-PIPELINE = "node-pipeline"
-"""The skill that plans the steps of a pipeline."""
-
-PIPELINE_STEPS = (
-    "node-normalize", "source-classify", "source-ingest", "schema-infer", "schema-build", "node-scaffold",
-    "code-convert", "code-implement", "test-generate", "code-validate", "code-fix", "pr-prepare", "pipeline-escalate",
-)  # fmt: skip
-
 OWN_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         ANSWER: (),
         DIFF: (),
         ATTACHMENT: (),
-        PIPELINE_FILE: (PIPELINE, *PIPELINE_STEPS),
+        PIPELINE_FILE: (),
         "brief": ("request-clarifier",),
         "content_summary": ("content-summarizer",),
         "csv_forecast": ("csv-forecast",),
@@ -53,7 +45,8 @@ OWN_TYPES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Types of artifacts that code of fireswarm takes for its own, with the names of the skills that make them.
 
-The types without a skill are made by fireswarm itself. Models and all other skills make none of them.
+The types without a skill are made by fireswarm itself, or by the steps of a pipeline. Models and all other skills make
+none of them.
 """
 
 
@@ -62,7 +55,7 @@ def type_refusal(kind: str, skill: str = "") -> str:
     makers = OWN_TYPES.get(kind.strip().casefold())
     if makers is None or skill in makers:
         return ""
-    made = f"the skill {makers[0]}" if len(makers) == 1 else "a pipeline" if makers else "fireswarm"
+    made = f"the skill {makers[0]}" if makers else "a pipeline" if kind == PIPELINE_FILE else "fireswarm"
     return f"only {made} makes artifacts of the type {kind}: take another word, such as report"
 
 

@@ -15,7 +15,7 @@ MAX_CHANGED_FILES = 20
 class BackboneSettings(SettingsSection):
     """Limits of one pipeline run."""
 
-    auto_merge_enabled: bool = Field(default=False, description="allow pr-prepare to merge its pull request")
+    auto_merge_enabled: bool = Field(default=False, description="allow a pipeline to merge its pull request")
     require_human_review: bool = Field(default=True, description="state in the pull request that it needs human review")
     max_steps: int = Field(
         default=MAX_STEPS, ge=1, le=MAX_STEPS, description="maximum number of tasks per pipeline run"

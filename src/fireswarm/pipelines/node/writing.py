@@ -22,7 +22,6 @@ from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillSta
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried
 from fireswarm.pipelines.node.schema import NodeSchema, Operation, field_of
-from fireswarm.pipelines.node.steps import load_schema
 from fireswarm.pipelines.scope import unified_diff
 
 SCHEMA = "node_schema.json"
@@ -32,6 +31,13 @@ LINES_BEFORE, LINES_AFTER, LINES_AROUND = 10, 60, 200
 
 MAX_EXCERPT_CHARS = 20_000
 MAX_SOURCES = 4
+
+
+def load_schema(files: Carried) -> NodeSchema:
+    """Return the schema of a node that all steps after it use."""
+    content = files.json("node_schema.json")
+    content.pop("inputs", None)
+    return NodeSchema.model_validate(content)
 
 
 def write_operations(request: SkillRequest, question: str) -> SkillResult:

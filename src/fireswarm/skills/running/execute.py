@@ -39,9 +39,6 @@ CONFINED_HINT = (
     "programs; the operator can add folders with `runtime.readable`."
 )
 MAX_PATH_CHARS = 4_096
-NOT_CONFINED = frozenset({"source-ingest", "code-validate", "pr-prepare"})
-"""Packaged skills that are confined with rules for reading only: two need files of a program that they confine, one
-writes to the repository of the objective."""
 
 _MISSING = re.compile(r"No such file or directory: '(/[^']+)'")
 
@@ -150,11 +147,13 @@ def _is_confined(skill: Skill, rules: CodeRules, names_places: bool) -> bool:
     """Return True if the code is confined.
 
     A packaged skill is, if its request names files or has attachments, which other code may replace by links meanwhile;
-    the files of other tasks are where no such code sees them. Where nothing can be confined, no such code runs.
+    the files of other tasks are where no such code sees them. Where nothing can be confined, no such code runs. A
+    packaged skill with ``metadata.confinement: own`` is confined with rules for reading only: it needs files of a
+    program that it confines itself, or writes to the repository of the objective.
     """
     if is_foreign(skill):
         return skill.name not in rules.trusted or bool(skill.outside)
-    return names_places and skill.name not in NOT_CONFINED and _can_confine(rules.confinement)
+    return names_places and skill.metadata.get("confinement") != "own" and _can_confine(rules.confinement)
 
 
 def _can_confine(confinement: str) -> bool:

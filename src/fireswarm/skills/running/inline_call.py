@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from fireswarm.contracts.skills.artifact import PIPELINE
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult
 from fireswarm.errors import ConfigError, InvalidInput, SkillFailed, SkillRefused
 from fireswarm.skills.packs.catalog import Skill
@@ -22,7 +21,7 @@ async def call_within(skill: Skill, request: SkillRequest, instead: str, run: Ru
     the pipeline gives, and invalid inputs raise SkillRefused as well; a result that breaks the skill's contract raises
     SkillFailed.
     """
-    if skill.execution_mode is not None and skill.name != PIPELINE:
+    if skill.execution_mode is not None:
         raise SkillRefused(f"skill {skill.name!r} runs only in tasks that its pipeline planned; it was not run")
     try:
         terms = terms_of(skill)

@@ -28,15 +28,9 @@ from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError, StoreError, StoreFull, StoreUnavailable
 from fireswarm.llm.spend import StoreLedger
+from fireswarm.pipelines.loading import Pipelines
 from fireswarm.processes.confinement.container import hide_environment
-from fireswarm.runs.make_mind import (
-    ADVISOR_FILE,
-    TOOLS_FILE,
-    close_model,
-    make_mind,
-    prompt_file,
-    redactor_for,
-)
+from fireswarm.runs.make_mind import ADVISOR_FILE, TOOLS_FILE, close_model, make_mind, prompt_file, redactor_for
 from fireswarm.runs.model_adapters import check_installed
 from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
@@ -49,6 +43,7 @@ from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules
 from fireswarm.swarm.opening.fact_vectors import fact_vectors
 from fireswarm.swarm.opening.open_conversations import open_contexts
+from fireswarm.swarm.opening.pipeline_files import find_pipelines, pipeline_folders
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
@@ -103,8 +98,8 @@ def new_agent_id(role: str) -> str:
 
 def load_swarm(
     settings: Settings, names: frozenset[str] | None = None
-) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy]:
-    """Read role cards, skills and the handoff policy. Raises ConfigError with the file and the key.
+) -> tuple[dict[str, RoleCard], Catalog, HandoffPolicy, Pipelines]:
+    """Read role cards, skills, the handoff policy and pipelines. Raises ConfigError with the file and the key.
 
     Of the swarm's folder only *names* are used, if they are given: those at the start, see `own_names`.
     """
@@ -118,7 +113,8 @@ def load_swarm(
     folders = _skill_folders(settings, names)
     catalog = load_catalog(folders, cache=default_cache(folders))
     policy = HandoffPolicy.load(data_path(settings, "mailbox", names) / "policy.yaml")
-    return roles, catalog, policy
+    pipelines, catalog = find_pipelines(settings, names, catalog, roles, policy)
+    return roles, catalog, policy, pipelines
 
 
 def _skill_folders(settings: Settings, names: frozenset[str] | None = None) -> tuple[Path, ...]:
@@ -130,10 +126,11 @@ def _skill_folders(settings: Settings, names: frozenset[str] | None = None) -> t
 
 
 def watched_folders(settings: Settings, names: frozenset[str] | None = None) -> list[Path]:
-    """Return the folders in which roles, skills and capabilities are found."""
+    """Return the folders in which roles, skills, pipelines and capabilities are found."""
     roles = data_path(settings, "roles", names)
     cards = [path.parent for path in sorted(roles.glob("*/ROLE.md"))]
-    return [roles, *cards, settings.path("capabilities"), *_skill_folders(settings, names)]
+    own = [*pipeline_folders(settings, names), settings.path("capabilities")]
+    return [roles, *cards, *own, *_skill_folders(settings, names)]
 
 
 def make_parts(
@@ -142,7 +139,7 @@ def make_parts(
     """Build the parts of a swarm on an open store; with *thinks*, include a mind, which role processes need."""
     from fireswarm.storage.blobs import FsspecBlobs
 
-    roles, catalog, policy = load_swarm(settings)
+    roles, catalog, policy, pipelines = load_swarm(settings)
     rules = BoardRules(
         lease_seconds=settings.leases.lease_seconds,
         backoff_base_seconds=settings.leases.backoff_base_seconds,
@@ -176,6 +173,7 @@ def make_parts(
         conversations=open_contexts(settings, store, clock),
         advisor=prompt_file(data_path(settings, "roles"), ADVISOR_FILE),
         pending=ledger,
+        pipelines=pipelines,
     )
 
 

@@ -61,13 +61,13 @@ class Reloader:
     def _load(self) -> None:
         parts = self.parts
         try:
-            roles, catalog, _ = load_swarm(parts.settings, self.names)
+            roles, catalog, _, pipelines = load_swarm(parts.settings, self.names)
         except (FireswarmError, OSError) as error:
             _log.warning("a changed file cannot be used, the last good ones stay in use: %s", error)
             return
         mind = parts.mind and replace(parts.mind, catalog=catalog, router=Router(catalog))
         board = replace(parts.board, roles=frozenset(roles))
-        self.parts = replace(parts, roles=roles, catalog=catalog, mind=mind, board=board)
+        self.parts = replace(parts, roles=roles, catalog=catalog, mind=mind, board=board, pipelines=pipelines)
         _log.info("roles, skills and capabilities were loaded again")
 
 

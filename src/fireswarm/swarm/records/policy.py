@@ -55,6 +55,14 @@ class HandoffPolicy(Contract):
             )
         self.check_size(envelope)
 
+    def route_fault(self, sender_role: str, to: str) -> str:
+        """Return why *sender_role* may not hand work to the role *to*, or ""."""
+        try:
+            self.check_route(sender_role, to)
+        except PolicyRefused as error:
+            return str(error)
+        return ""
+
     def check_route(self, sender_role: str, to: str) -> None:
         """Raise PolicyRefused unless *sender_role* may hand work to the role *to*."""
         allowed = self.routes.get(sender_role, self.routes.get(ANYONE, ()))

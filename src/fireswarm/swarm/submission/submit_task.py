@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fireswarm.contracts.swarm.task import Submitted, TaskSpec
 from fireswarm.errors import ConfigError, InvalidInput
+from fireswarm.pipelines.definition import SUFFIX
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.submission.check import check_role
 
@@ -16,6 +17,8 @@ async def submit_task(parts: SwarmParts, spec: TaskSpec) -> Submitted:
     """
     check_role(parts.roles, spec.assigned_to, spec.capabilities)
     if spec.skill is not None and not parts.has_skill(spec.skill):
+        if spec.skill.endswith(SUFFIX):
+            parts.pipelines.get(spec.skill.removesuffix(SUFFIX))
         raise InvalidInput(f"there is no skill {spec.skill!r}; omit it to let the role choose one")
     for check in spec.checks:
         if fault := parts.fault_of_check(check):

@@ -21,7 +21,7 @@ GIT = ".git"
 
 PROTECTED = frozenset(
     {
-        *("agent.yaml", "swarm.yaml", "roles", "skills", "capabilities", "mailbox", "schemas"),
+        *("agent.yaml", "swarm.yaml", "roles", "skills", "capabilities", "mailbox", "schemas", "pipelines"),
         *(".agents", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json"),
         *(".vscode", ".idea", ".devcontainer", ".devcontainer.json", ".zed", ".envrc", ".husky", ".gitmodules"),
         *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile"),

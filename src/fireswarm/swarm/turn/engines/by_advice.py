@@ -24,9 +24,10 @@ from fireswarm.llm.codecs.json_text import Undecodable, object_in, repair_reques
 from fireswarm.llm.prompt import Component, Part, Transcript
 from fireswarm.mind import Mind
 from fireswarm.pipelines import check_advice, check_step
+from fireswarm.pipelines.definition import PipelineStep
 from fireswarm.skills.packs.catalog import Skill
 from fireswarm.swarm.turn.engines.by_code import run_in_process, run_journaled
-from fireswarm.swarm.turn.engines.pipeline import request_of_step
+from fireswarm.swarm.turn.engines.pipeline import inputs_of_step
 from fireswarm.swarm.turn.recorder import JournalRecorder
 from fireswarm.swarm.turn.state import Turn
 
@@ -54,21 +55,20 @@ class AdviceEngine:
 
         Raises GateFailed for a result that its gate rejects, and InvalidInput for a step that no pipeline planned.
         """
-        turn.request = await request_of_step(turn, self.skill)
+        turn.request, step = await inputs_of_step(turn, self.skill)
 
         async def execute(request: SkillRequest) -> SkillResult:
-            return await self._run_step(turn, request)
+            return await self._run_step(turn, step, request)
 
         return await run_journaled(turn, self.skill, execute, because=self.because)
 
-    async def _run_step(self, turn: Turn, request: SkillRequest) -> SkillResult:
+    async def _run_step(self, turn: Turn, defined: PipelineStep, request: SkillRequest) -> SkillResult:
         """Run the step's code, and again after each piece of advice, until it requests no more."""
         step = self.skill.name
-        request = request.model_copy(update={"limits": turn.swarm.settings.backbone})
         asked: list[str] = []
         while True:
             result = await run_in_process(turn, self.skill, request)
-            check_step(step, self.mode, request, result)
+            check_step(defined, self.mode, request, result)
             if result.asks is None or result.state is not SkillState.ADVICE_REQUIRED:
                 return result
             asked.append(_digest(result.asks))

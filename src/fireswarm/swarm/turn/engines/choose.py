@@ -13,6 +13,7 @@ from fireswarm.swarm.turn.conversation import TaskConversation
 from fireswarm.swarm.turn.engines.by_advice import AdviceEngine
 from fireswarm.swarm.turn.engines.by_code import CodeEngine, InlineEngine
 from fireswarm.swarm.turn.engines.by_model import ModelEngine
+from fireswarm.swarm.turn.engines.pipeline import PipelineEngine
 from fireswarm.swarm.turn.models import mind_of
 from fireswarm.swarm.turn.outcome import SkillReportedFailure
 from fireswarm.swarm.turn.state import Engine, Turn
@@ -47,6 +48,8 @@ def choose_engine(turn: Turn) -> Engine:
     skill = router.choose(task.objective, task.skill, turn.card.skills, swarm.catalog)
     if skill.name in swarm.inline:
         return InlineEngine(skill.name, swarm.inline[skill.name], because)
+    if skill.name in swarm.pipelines.by_skill:
+        return PipelineEngine(skill, because)
     terms = terms_of(skill)
     if terms is not None:
         turn.conversation = TaskConversation.of(turn.lease, swarm, skill, terms)

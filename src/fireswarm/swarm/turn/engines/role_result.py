@@ -12,13 +12,13 @@ from pydantic import Field, ValidationError
 from fireswarm.capabilities import grants
 from fireswarm.contracts.base import Contract, explain_validation
 from fireswarm.contracts.llm.tool_schema import tool_schema
-from fireswarm.contracts.skills.artifact import PIPELINE, PIPELINE_STEPS, Confidence, Signal
+from fireswarm.contracts.skills.artifact import Confidence, Signal
 from fireswarm.contracts.skills.capability import DEFAULT_CAPABILITIES
 from fireswarm.contracts.skills.skill import REVIEW, Fact, PlannedTask
 from fireswarm.contracts.swarm.outcome import Revision
 from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.contracts.text_page import fence_lines
-from fireswarm.errors import Conflict, InvalidInput, PolicyRefused, TerminalTask
+from fireswarm.errors import Conflict, InvalidInput, TerminalTask
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.rounds import base_key, find_awaited
@@ -180,8 +180,9 @@ def _check_tasks(tasks: Sequence[PlannedTask], turn: Turn, phase: int) -> None:
     unknown = [f"{task.key}: {task.skill}" for task in tasks if task.skill and task.skill not in swarm.catalog.skills]
     if unknown:
         raise InvalidInput(f"there is no such skill: {', '.join(unknown)}; omit skill to let the role choose")
-    if steps := [task for task in tasks if task.skill in PIPELINE_STEPS]:
-        raise InvalidInput(f"{steps[0].skill} is a step of a pipeline: plan one task with the skill {PIPELINE} instead")
+    for task in tasks:
+        if task.skill and (planner := swarm.pipelines.planner_of(task.skill)):
+            raise InvalidInput(f"{task.skill} is a step of a pipeline: plan one task with the skill {planner} instead")
     choose_models(turn, tasks)
     swarm.board.check_plan(tasks, turn.relatives.children if phase else ())
     for task in tasks:
@@ -207,11 +208,7 @@ def planned_children(turn: Turn) -> dict[str, Task]:
 
 def route_fault(turn: Turn, to: str) -> str:
     """Return the reason why the role may not hand work to the role *to*, or ""."""
-    try:
-        turn.swarm.mailbox.policy.check_route(turn.task.assigned_to, to)
-    except PolicyRefused as error:
-        return str(error)
-    return ""
+    return turn.swarm.mailbox.policy.route_fault(turn.task.assigned_to, to)
 
 
 def show_plan(turn: Turn, result: Mapping[str, Any]) -> str:
