@@ -13,7 +13,7 @@ from typing import Any, cast
 import yaml
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import describe_fault
+from fireswarm.contracts.base import command_line, describe_fault
 from fireswarm.contracts.frontmatter import check_yaml, explain_yaml, load_yaml
 from fireswarm.contracts.regular_file import read_regular_file
 from fireswarm.contracts.skills.advice import ExecutionMode
@@ -67,7 +67,8 @@ class Pipelines:
         if reasons := [reason for path, reason in self.left_out if path.stem == name]:
             raise InvalidInput(f"pipeline {name!r} cannot be used: {reasons[0]}")
         known = ", ".join(sorted(each.name for each in self.by_skill.values())) or "none"
-        raise InvalidInput(f"unknown pipeline {name!r}; known: {known}. `swarm pipeline new {name}` makes one")
+        make = command_line("swarm", "pipeline", "new", name)
+        raise InvalidInput(f"unknown pipeline {name!r}; known: {known}. `{make}` makes one")
 
     def planner_of(self, skill: str) -> str:
         """Return the skill that plans the steps with *skill*, or ""."""
@@ -113,7 +114,8 @@ def read_pipeline(path: Path) -> PipelineFile:
         text = read_regular_file(path, MAX_FILE_BYTES).decode("utf-8")
         content, lines = load_yaml(text), _lines_of(text)
     except FileNotFoundError as error:
-        raise InvalidInput(f"{path} does not exist: `swarm pipeline new {path.stem}` makes one") from error
+        make = command_line("swarm", "pipeline", "new", path.stem)
+        raise InvalidInput(f"{path} does not exist: `{make}` makes one") from error
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from error
     except UnicodeDecodeError as error:
