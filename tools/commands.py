@@ -45,6 +45,7 @@ EXAMPLES: dict[str, str] = {
     "swarm open": "swarm open $DONE report.md",
     "swarm capabilities": "swarm capabilities",
     "swarm api": f"swarm api --port 8090  {LONG}",
+    "swarm console": f"swarm console --port 8091  {LONG}",
     "swarm pipeline demo": f"swarm pipeline demo  {LONG}",
     "swarm pipeline check": "swarm pipeline check run/trace_map.json",
     "swarm pipeline report": "swarm pipeline report run",

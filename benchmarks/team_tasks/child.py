@@ -6,13 +6,13 @@ from pathlib import Path
 
 from benchmarks.agent_tasks.child import Ended, Order, Stopwatch, main, reply_to
 from fireswarm import Swarm
-from fireswarm.cli.watch.answer import read_answer
 from fireswarm.cli.watch.artifacts import copy_one
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER
 from fireswarm.contracts.swarm.task import Submitted, Task, TaskStatus
 from fireswarm.runs.make_mind import redactor_for
 from fireswarm.settings import Settings
 from fireswarm.settings.run_folders import kept_runs
+from fireswarm.swarm.records.artifacts import read_answer
 
 SESSION = "bench"
 DELIVERED = "delivered"
@@ -62,7 +62,7 @@ async def _describe(swarm: Swarm, task: Task) -> tuple[str, str, str]:
     clean = redactor_for(swarm.parts.settings).text
     if task.status is not TaskStatus.DONE:
         return task.status.value, clean(await swarm.explain(task)), ""
-    return "finished", "", clean(await read_answer(swarm, task))
+    return "finished", "", clean(await read_answer(swarm.parts.blobs, task))
 
 
 if __name__ == "__main__":

@@ -112,6 +112,7 @@ LASTING = {
     "swarm watch": ("turn_failed", (INTERRUPTED,)),
     "swarm pipeline demo": ("five roles as processes", (1, INTERRUPTED)),
     "swarm api": ("token, shown only once", (0, INTERRUPTED)),
+    "swarm console": ("console, a link for one browser", (0, INTERRUPTED)),
     "swarm store serve": ("FIRESTORE_EMULATOR_HOST=", (0, INTERRUPTED)),
     "agent chat": ("session notes: a new conversation", (INTERRUPTED,)),
 }

@@ -81,6 +81,8 @@ EVERY_QUERY: dict[str, Query] = {
     "dead_letters": queries.dead_letters(5),
     "unknown_statuses": queries.unknown_statuses(5),
     "some_tasks": queries.some_tasks(5),
+    "counted_with_status": queries.counted_with_status("done"),
+    "changed_between": queries.changed_between("done", NOW, NOW),
     "newest tasks": queries.newest(
         "agent_tasks", "updated_at", 5, status="done", assigned_to="scout", session_hash="s1"
     ),

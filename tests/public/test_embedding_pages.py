@@ -80,7 +80,7 @@ def post(url: str) -> tuple[int, Any]:
 
 
 def test_fastapi_application_answers_and_stops(tmp_path: Path) -> None:
-    pytest.importorskip("uvicorn", reason="the extra `api` is not installed")
+    pytest.importorskip("uvicorn")
     (tmp_path / "main.py").write_text(blocks("in-fastapi.md")[0], encoding="utf-8")
     (tmp_path / "note.txt").write_text("one two three four five\n", encoding="utf-8")
     with served(tmp_path) as url:

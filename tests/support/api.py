@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message
 
 from fireswarm.api.application import protected_application
 from fireswarm.api.auth import Access
-from fireswarm.api.server import listening_socket, serve
+from fireswarm.api.server import hosts_of, listening_socket, serve
 from fireswarm.api.session import ApiSession
 from fireswarm.redaction import Redactor
 from tests.support.swarm import SwarmRig
@@ -78,7 +78,8 @@ async def serving(swarm: SwarmRig, access: Access | None = None) -> AsyncGenerat
     service = ApiSession(swarm.client, Redactor((TOKEN,)))
     with listening_socket("127.0.0.1", 0) as listening:
         async with anyio.create_task_group() as group:
-            group.start_soon(serve, service, access or Access(TOKEN), listening, stop, started.set)
+            app = protected_application(service, access or Access(TOKEN), hosts=hosts_of(listening))
+            group.start_soon(serve, app, listening, stop, started.set, [service.stopping])
             try:
                 await started.wait()
                 yield listening.getsockname()[1]

@@ -6,11 +6,11 @@ import ipaddress
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fireswarm.api.auth import Access
 from fireswarm.api.problems import Refusal, refusal_of
 from fireswarm.errors import FireswarmError
 from fireswarm.redaction import Redactor
@@ -50,6 +50,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+class Callers(Protocol):
+    """Decides who may send requests."""
+
+    async def allows(self, authorization: str) -> bool:
+        """Return True if the value of an Authorization header is valid."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """ASGI middleware around the whole application. *hosts* are the accepted Host names; None accepts any.
@@ -58,7 +66,7 @@ class Gate:
     """
 
     app: ASGIApp
-    access: Access
+    access: Callers
     redactor: Redactor
     hosts: Collection[str] | None = LOOPBACK_HOSTS
     max_body_bytes: int = MAX_BODY_BYTES

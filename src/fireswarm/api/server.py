@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 
 import anyio
 import uvicorn
+from starlette.types import ASGIApp
 
-from fireswarm.api.application import protected_application
-from fireswarm.api.auth import Access
 from fireswarm.api.connection import BoundedConnection
 from fireswarm.api.middleware import LOOPBACK_HOSTS, is_loopback
-from fireswarm.api.session import ApiSession
 from fireswarm.errors import ConfigError
 
 GRACE_SECONDS = 5
@@ -46,14 +44,25 @@ def address_of(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def serve(
-    service: ApiSession, access: Access, listening: socket.socket, stop: anyio.Event, ready: Callable[[], None]
-) -> None:
-    """Serve until *stop* is set; *ready* is called once connections are accepted."""
+def hosts_of(listening: socket.socket) -> frozenset[str] | None:
+    """Return the Host names to accept: of loopback, or None for any at an address that others reach."""
     address = listening.getsockname()[0]
-    hosts = LOOPBACK_HOSTS | {address} if is_loopback(address) else None
+    return LOOPBACK_HOSTS | {address} if is_loopback(address) else None
+
+
+async def serve(
+    application: ASGIApp,
+    listening: socket.socket,
+    stop: anyio.Event,
+    ready: Callable[[], None],
+    stopping: Sequence[anyio.Event],
+) -> None:
+    """Serve until *stop* is set; *ready* is called once connections are accepted.
+
+    The events *stopping* are set first, so that endless streams end before the server waits for its requests.
+    """
     config = uvicorn.Config(
-        protected_application(service, access, hosts=hosts),
+        application,
         http=BoundedConnection,
         ws="none",
         lifespan="off",
@@ -68,7 +77,8 @@ async def serve(
 
     async def end() -> None:
         await stop.wait()
-        service.stopping.set()
+        for event in stopping:
+            event.set()
         server.should_exit = True
 
     async with anyio.create_task_group() as group:

@@ -57,3 +57,9 @@ def shown_id(item_id: str) -> str:
 def truncate(text: str, limit: int = MAX_RESULT_SUMMARY_CHARS) -> str:
     """Cut *text* to *limit* characters. A shortened text ends with an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def clip(text: str, length: int) -> str:
+    """Return the first line of *text*, truncated at a word with an ellipsis if longer than *length*."""
+    line = " ".join(text.split("\n", 1)[0].split())
+    return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"

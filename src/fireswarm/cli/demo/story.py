@@ -8,8 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.run_view import call_of, print_call
+from fireswarm.contracts.limits import clip
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.runs.sinks.run_reader import Event
 

@@ -111,12 +111,6 @@ def ago(moment: datetime | None) -> str:
     return f"{seconds / 86_400:.0f} d"
 
 
-def clip(text: str, length: int) -> str:
-    """Return the first line of *text*, truncated at a word with an ellipsis if longer than *length*."""
-    line = " ".join(text.split("\n", 1)[0].split())
-    return line if len(line) <= length else line[: length - 1].rsplit(" ", 1)[0] + "…"
-
-
 def one_of(value: str | None, option: str, allowed: Iterable[str]) -> str | None:
     """Return the allowed word that *value* is, in any form in which it is printed: ``dead-letter``, ``Dead letter``.
 

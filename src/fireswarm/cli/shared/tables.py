@@ -9,7 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from fireswarm.cli.shared.options import clip, console
+from fireswarm.cli.shared.options import console
+from fireswarm.contracts.limits import clip
 from fireswarm.redaction import sanitize
 
 LEAST_TEXT = 24

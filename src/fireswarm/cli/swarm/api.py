@@ -1,14 +1,17 @@
-"""``swarm api``: serve the HTTP API. Its modules are imported when the command is called."""
+"""``swarm api`` and ``swarm console``: serve the HTTP API and the console.
+
+Their modules are imported when a command is called.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Annotated
 
+import anyio
 import typer
 
 from fireswarm.cli.shared.fleet import stop_signal
@@ -16,12 +19,11 @@ from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, conso
 from fireswarm.client import Swarm
 from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings
-from fireswarm.settings.extras import install_command
 
 if TYPE_CHECKING:
     from fireswarm.api.auth import Access
 
-DEFAULT_PORT = 8090
+DEFAULT_PORT, CONSOLE_PORT = 8090, 8091
 TOKEN_VARIABLE = "FIRESWARM_API_TOKEN"
 
 
@@ -49,8 +51,6 @@ def api(
     session: Session = None,
 ) -> None:
     """Serve one session over HTTP, until interrupted. Without a configured token, one is generated and printed once."""
-    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
-        raise ConfigError(f"the HTTP API needs FastAPI and uvicorn: {install_command('api')}")
     settings = settings_for(root, store, project, session)
     access, made = _access(host, token_file, google_audience, google_account or ())
 
@@ -60,30 +60,69 @@ def api(
         run_async(lambda: _serve(settings, access, listening, made))
 
 
-def _say(address: str, settings: Settings, made: str | None) -> None:
-    console.print(f"API on {address}/v1, session {settings.session}; Ctrl-C stops it", soft_wrap=True, markup=False)
-    if made is not None:
-        console.print(f"token, shown only once: {made}", soft_wrap=True, markup=False)
+def console_command(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free port.")] = CONSOLE_PORT,
+    viewer: Annotated[bool, typer.Option("--viewer", help="Give a link that may look, but not act.")] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Serve the console, pages for a browser on this machine, until interrupted. Its link works once."""
+    settings = settings_for(root, store, project, session)
+
+    from fireswarm.api.server import listening_socket
+
+    with listening_socket("127.0.0.1", port) as listening:
+        run_async(lambda: _serve(settings, None, listening, None, viewer=viewer))
 
 
-async def _serve(settings: Settings, access: Access, listening: socket, made: str | None) -> None:
-    """Serve the API until SIGINT or SIGTERM, and print its address."""
-    from fireswarm.api.server import address_of, serve
+async def _serve(
+    settings: Settings, access: Access | None, listening: socket, made: str | None, *, viewer: bool = False
+) -> None:
+    """Serve the console, and with *access* the API, until SIGINT or SIGTERM; print their addresses."""
+    from fireswarm.api.application import protected_application
+    from fireswarm.api.server import address_of, hosts_of, serve
     from fireswarm.api.session import ApiSession
+    from fireswarm.console.access import ConsoleRole
+    from fireswarm.console.application import beside_api, make_console
+    from fireswarm.console.visit import Console
     from fireswarm.runs.make_mind import redactor_for
     from fireswarm.swarm.opening.open_parts import serving
 
-    secrets = [access.token] if access.token else []
+    secrets = [access.token] if access is not None and access.token else []
     redactor = redactor_for(settings, {**os.environ, TOKEN_VARIABLE: secrets[0]} if secrets else None)
+    address, hosts = address_of(listening), hosts_of(listening)
+
     async with (
         stop_signal() as stop,
         serving(settings) as uri,
         Swarm.open(uri, settings=settings) as swarm,
+        anyio.create_task_group() as group,
     ):
-        await serve(
-            ApiSession(swarm, redactor), access, listening, stop, lambda: _say(address_of(listening), settings, made)
-        )
+        pages = Console(swarm, redactor)
+        service = ApiSession(swarm, redactor)
+        application = make_console(pages, hosts)
+        if access is not None:
+            application = beside_api(protected_application(service, access, hosts=hosts), application)
+        link = pages.link(address, pages.entrance.new_link(ConsoleRole.VIEWER if viewer else ConsoleRole.OPERATOR))
+
+        def say() -> None:
+            if access is not None:
+                _print(f"API on {address}/v1, session {settings.session}; Ctrl-C stops it")
+            if made is not None:
+                _print(f"token, shown only once: {made}")
+            if hosts is not None:
+                _print(f"console, a link for one browser: {link}")
+
+        group.start_soon(pages.feed.follow)
+        await serve(application, listening, stop, say, [service.stopping, pages.stopping])
+        group.cancel_scope.cancel()
     errors.print("stopped", style="dim")
+
+
+def _print(line: str) -> None:
+    console.print(line, soft_wrap=True, markup=False)
 
 
 def _access(host: str, file: Path | None, audience: str | None, accounts: Sequence[str]) -> tuple[Access, str | None]:

@@ -49,7 +49,7 @@ from fireswarm.cli.shared.submit_options import (
 )
 from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.watch import progress
-from fireswarm.cli.watch.answer import print_answer, read_answer
+from fireswarm.cli.watch.answer import print_answer
 from fireswarm.cli.watch.event_line import SEVERITY
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.task_view import draw, look
@@ -61,7 +61,7 @@ from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.definition import SUFFIX
 from fireswarm.settings import Settings
-from fireswarm.swarm.records.artifacts import with_present_uris
+from fireswarm.swarm.records.artifacts import read_answer, with_present_uris
 
 Level = Annotated[
     str, typer.Option("--level", metavar="debug|info|warning|error", help="Lowest severity of events to show.")
@@ -313,7 +313,7 @@ def watch(
                 progress.print_tasks(ended)
             for task in ended:
                 if task.task_id == chain:
-                    print_answer(await read_answer(swarm, task))
+                    print_answer(await read_answer(swarm.parts.blobs, task))
             return all(task.status is TaskStatus.DONE for task in ended)
 
     if not run_async(main):

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Markdown, TableElement
 from rich.table import Table
 
 from fireswarm.cli.shared.options import console as standard_output
-from fireswarm.client import Swarm
-from fireswarm.contracts.skills.artifact import ANSWER, STORED_VALUE, Artifact
-from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import FireswarmError
 
 
 class _PlainTable(TableElement):
@@ -33,14 +26,6 @@ class AnswerMarkdown(Markdown):
     elements = {**Markdown.elements, "table_open": _PlainTable}
 
 
-async def read_answer(swarm: Swarm, task: Task) -> str:
-    """Return the task's answer: its answer artifacts, or else the summary of its result; "" without a result."""
-    if task.result is None:
-        return ""
-    texts = [await _text_of(swarm, artifact) for artifact in task.result.artifacts if artifact.type == ANSWER]
-    return "\n\n".join(dict.fromkeys(text for text in texts if text)) or task.result.summary
-
-
 def print_answer(text: str, console: Console | None = None) -> None:
     """Print the full *text*. Links show their address, so that a text cannot hide the target."""
     console = console or standard_output
@@ -57,17 +42,3 @@ def markdown_of(text: str) -> Markdown:
     drawn = AnswerMarkdown("", hyperlinks=False)
     drawn.parsed = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).parse(text)
     return drawn
-
-
-async def _text_of(swarm: Swarm, artifact: Artifact) -> str:
-    """Return the text of an answer.
-
-    A long answer is a JSON string in the blob store; returns "" if it is unreadable.
-    """
-    value: Any = artifact.value
-    if artifact.uri is not None and artifact.mime == STORED_VALUE:
-        try:
-            value = json.loads(await swarm.parts.blobs.get(artifact.uri))
-        except (FireswarmError, ValueError):
-            return ""
-    return value if isinstance(value, str) else ""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from rich.console import Console
 from rich.text import Text
 
-from fireswarm.cli.shared.options import clip
-from fireswarm.contracts.llm.decision import StepStatus
+from fireswarm.contracts.limits import clip
 from fireswarm.contracts.swarm.event import EventRecord, EventType
+from fireswarm.runs.event_text import describe_event
 
 SEVERITY = {"debug": 0, "info": 1, "warning": 2, "error": 3}
 DETAILS = frozenset({EventType.PROMPT_BUDGET_COMPUTED, EventType.PROMPT_COMPOSED, EventType.SKILL_CATALOG_LOADED})
@@ -22,8 +19,6 @@ STYLES = {0: "dim", 1: "", 2: "yellow", 3: "red"}
 
 NARROW = 110
 """Minimum terminal width for a full event; narrower terminals get fewer columns."""
-
-Payload = Mapping[str, Any]
 
 
 class EventPrinter:
@@ -58,7 +53,7 @@ class EventPrinter:
         line.append(f"{kind.value:<{0 if narrow else 27}} ", STYLES[severity] or "bold")
         if narrow and kind is EventType.SKILL_INVOCATION_STARTED:
             line.append(f"{self._skill} ", "magenta")
-        line.append(_describe(kind, payload), STYLES[severity])
+        line.append(describe_event(kind, payload), STYLES[severity])
         if self._console.is_terminal:  # one line per event on a terminal; a file gets the full line
             self._console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
         else:
@@ -78,88 +73,3 @@ class EventPrinter:
 def is_narrow(console: Console) -> bool:
     """Return True for a terminal that is too narrow for all columns of an event; a file gets all columns."""
     return console.is_terminal and console.width < NARROW
-
-
-def _describe(kind: EventType, payload: Payload) -> str:
-    tell = _TOLD.get(kind)
-    return tell(payload) if tell else ""
-
-
-def _candidates(payload: Payload) -> str:
-    named = [f"{found['skill_name']} {found['score']:g}" for found in payload.get("candidates", [])[:4]]
-    return ", ".join(named) or "no candidate"
-
-
-def _describe_disclosure(payload: Payload) -> str:
-    files = payload.get("files", [])
-    refused = payload.get("refused") or []
-    named = ", ".join(str(file["path"]) for file in files[:3]) + (
-        f" and {len(files) - 3} more" if len(files) > 3 else ""
-    )
-    end = f"; refused: {refused[0]}" if refused else ""
-    return f"stage {payload.get('stage')}: {named} ({payload.get('bytes')} bytes, {payload.get('tokens')} tokens){end}"
-
-
-def _describe_retry(payload: Payload) -> str:
-    """Return how a call is repeated: after a pause, or by another model."""
-    if "model" in payload:
-        return f"{payload['model']} is asked now"
-    return f"attempt {payload.get('attempt')} in {payload.get('pause_seconds')} s"
-
-
-def _describe_answer(payload: Payload) -> str:
-    usd = payload.get("usd")
-    price = f", {usd:.5f} USD" if isinstance(usd, (int, float)) else ", no price known"
-    cached = f", {payload['cached_tokens']} cached" if payload.get("cached_tokens") else ""
-    return (
-        f"{payload.get('latency_ms')} ms, {payload.get('input_tokens')} tokens in{cached}, "
-        f"{payload.get('output_tokens')} out{price}"
-    )
-
-
-def _describe_decision(payload: Payload) -> str:
-    if not payload.get("ok"):
-        return f"not a decision: {payload.get('fault')}"
-    actions = ", ".join(payload.get("actions", [])) or "no action"
-    return f"{actions}: {clip(str(payload.get('reasoning_summary', '')), 160)}"
-
-
-def _describe_step(payload: Payload) -> str:
-    params: Payload = payload.get("params", {})
-    what = params.get("command") or params.get("skill") or params.get("tool") or params.get("question") or ""
-    out = payload.get("stdout_summary") or payload.get("stderr_summary") or ""
-    status = str(payload.get("status"))
-    ended = status if status == StepStatus.INTERRUPTED else f"{status} ({payload.get('exit_code')})"
-    return f"{payload.get('type')} `{clip(str(what), 80)}`: {ended} {clip(str(out), 100)}"
-
-
-_TOLD: dict[EventType, Callable[[Payload], str]] = {
-    EventType.RUN_STARTED: lambda p: (
-        f"{clip(str(p.get('task')), 120)} ({p.get('provider')} {p.get('model')}, {p.get('mode')})"
-    ),
-    EventType.SKILL_CATALOG_LOADED: lambda p: f"{p.get('skills')} skills, {p.get('left_out_count')} left out",
-    EventType.SKILL_PREFILTER_COMPLETED: _candidates,
-    EventType.SKILL_DISCLOSURE_LOADED: _describe_disclosure,
-    EventType.PROMPT_BUDGET_COMPUTED: lambda p: (
-        f"{p.get('allocated_prompt_tokens')} of {p.get('max_context_tokens')} tokens"
-    ),
-    EventType.PROMPT_COMPOSED: lambda p: f"{p.get('messages')} messages",
-    EventType.LLM_REQUEST_SENT: lambda p: (
-        f"{p.get('provider')} {p.get('model')}, attempt {p.get('attempt')}"
-        + (f", with the message: {clip(str(p['said']), 160)}" if p.get("said") else "")
-    ),
-    EventType.LLM_RETRY_SCHEDULED: _describe_retry,
-    EventType.LLM_RESPONSE_RECEIVED: _describe_answer,
-    EventType.LLM_REQUEST_FAILED: lambda p: str(p.get("error")),
-    EventType.LLM_DECISION_DECODED: _describe_decision,
-    EventType.SKILL_INVOCATION_STARTED: lambda p: clip(str(p.get("reason", "")), 160),
-    EventType.SKILL_STEP_EXECUTED: _describe_step,
-    EventType.STEP_RETRY_SCHEDULED: lambda p: f"step {p.get('step_id')} once more",
-    EventType.SKILL_INVOCATION_FINISHED: lambda p: clip(str(p.get("reason", "")), 160),
-    EventType.SIGNAL_RECEIVED: lambda p: str(p.get("signal")),
-    EventType.GRACEFUL_SHUTDOWN_STARTED: lambda p: f"within {p.get('grace_seconds')} s",
-    EventType.RUN_FINISHED: lambda p: (
-        f"{p.get('mode')}: {p.get('turns')} turns, {p.get('tokens')} tokens, {p.get('usd')} USD"
-    ),
-    EventType.RUN_FAILED: lambda p: f"{p.get('reason')}: {p.get('error')}",
-}

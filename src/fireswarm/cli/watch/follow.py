@@ -13,11 +13,10 @@ from typing import Any, Protocol
 from rich.console import Console
 from rich.text import Text
 
-from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.event_line import DETAILS, FAULTS, SEVERITY, WARNINGS, EventPrinter, is_narrow
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
-from fireswarm.contracts.limits import shown_id
+from fireswarm.contracts.limits import clip, shown_id
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.skills.skill import NEEDS_MODEL
 from fireswarm.contracts.swarm.event import EventRecord, EventType

@@ -12,15 +12,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fireswarm.cli.shared.options import STYLES, clip, console, style_status, usage_line
+from fireswarm.cli.shared.options import STYLES, console, style_status, usage_line
 from fireswarm.cli.shared.tables import cell, table
-from fireswarm.cli.watch.answer import print_answer, read_answer
+from fireswarm.cli.watch.answer import print_answer
 from fireswarm.cli.watch.follow import RunPrinter, brief
 from fireswarm.cli.watch.results import print_results
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import command_line, count_noun
-from fireswarm.contracts.limits import shown_id
+from fireswarm.contracts.limits import clip, shown_id
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.swarm.records.artifacts import read_answer
 
 REFRESH_PER_SECOND = 8
 SHOWN_TASKS = 24
@@ -107,7 +108,7 @@ async def report(
         f"{count_noun(len(tasks), 'task')}, {count_noun(runs, 'run')}, {count_noun(handoffs, 'handoff')}, "
         f"{seconds:.1f} s{billed}"
     )
-    print_answer(await read_answer(swarm, root), console)
+    print_answer(await read_answer(swarm.parts.blobs, root), console)
     await print_results(swarm, root, tasks)
     if root.status is not TaskStatus.DONE:
         await _print_what_is_needed(swarm, root, tasks)

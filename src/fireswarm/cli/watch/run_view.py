@@ -9,10 +9,10 @@ from typing import Any, cast
 from rich.console import Console
 from rich.text import Text
 
-from fireswarm.cli.shared.options import clip
 from fireswarm.cli.watch.answer import markdown_of
 from fireswarm.cli.watch.approval_view import draw_diff
 from fireswarm.contracts.base import count_noun
+from fireswarm.contracts.limits import clip
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.mind import ConclusionStatus

@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from fireswarm.cli.shared.options import ago, console, style_status
 from fireswarm.cli.shared.tables import cell, table
-from fireswarm.cli.watch.answer import print_answer, read_answer
+from fireswarm.cli.watch.answer import print_answer
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.cli.watch.follow import RunEventPrinter, tail
 from fireswarm.client import Swarm
@@ -26,7 +26,7 @@ from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
-from fireswarm.swarm.records.artifacts import with_present_uris
+from fireswarm.swarm.records.artifacts import read_answer, with_present_uris
 from fireswarm.swarm.records.spending import Total
 
 SHOWN_RUNS = 10
@@ -60,7 +60,7 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     why = await swarm.explain(task, relatives)
     if any(relatives[child].children for child in task.children if child in relatives):
         relatives = {item.task_id: item for item in await swarm.objective(task)} | relatives
-    answer = await read_answer(swarm, task)
+    answer = await read_answer(swarm.parts.blobs, task)
     model = _describe_model(swarm, task, runs)
     cost = await _describe_cost(swarm, task) if task.children else ""
     return Seen(with_present_uris(task, swarm.parts.blobs), why, runs, relatives, events, answer, model, cost)

@@ -36,6 +36,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("assigned_to", "asc"), ("sweep_at", "asc")),
         (("assigned_to", "asc"), ("status", "asc"), ("lease.expires_at", "asc")),
         (("status", "asc"), ("updated_at", "desc")),
+        (("status_reason", "asc"), ("updated_at", "desc")),
         (("assigned_to", "asc"), ("updated_at", "desc")),
         (("session_hash", "asc"), ("updated_at", "desc")),
     ),

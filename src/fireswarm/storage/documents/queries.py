@@ -275,6 +275,17 @@ def with_status(status: str, limit: int) -> Query:
     return Query(TASKS, where=(("status", "==", status),), limit=limit)
 
 
+def counted_with_status(status: str) -> Query:
+    """All tasks with a status (counted)."""
+    return Query(TASKS, where=(("status", "==", status),))
+
+
+def changed_between(status: str, since: datetime, before: datetime) -> Query:
+    """Tasks with a status that changed last at or after *since*, and before *before* (counted)."""
+    where: Filters = (("status", "==", status), ("updated_at", ">=", since), ("updated_at", "<", before))
+    return Query(TASKS, where=where, order_by=(("updated_at", "desc"),))
+
+
 def some_tasks(limit: int) -> Query:
     """Tasks in the order of their ids, with any content."""
     return Query(TASKS, limit=limit)

@@ -6,11 +6,12 @@ import json
 import mimetypes
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from fireswarm.contracts.ports import Blobs
-from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact
+from fireswarm.contracts.skills.artifact import ANSWER, STORED_VALUE, Artifact
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 
 MAX_FILE_NAME_CHARS = 100
 UTF8 = "; charset=utf-8"
@@ -77,11 +78,33 @@ async def read_content(blobs: Blobs, artifact: Artifact, max_bytes: int | None =
     return Content(text.encode("utf-8", "replace"), "application/json", safe_file_name(name, ".json"))
 
 
+async def read_answer(blobs: Blobs, task: Task) -> str:
+    """Return the task's answer: its answer artifacts, or else the summary of its result; "" without a result."""
+    if task.result is None:
+        return ""
+    texts = [await _text_of(blobs, artifact) for artifact in task.result.artifacts if artifact.type == ANSWER]
+    return "\n\n".join(dict.fromkeys(text for text in texts if text)) or task.result.summary
+
+
 def safe_file_name(name: str, suffix: str = "") -> str:
     """Return the last part of *name* with plain ASCII characters only; adds *suffix* if it has none."""
     plain = _UNSAFE.sub("_", re.split(r"[/\\]", name.rstrip("/\\"))[-1]).lstrip(".")[-MAX_FILE_NAME_CHARS:]
     plain = plain.strip("_") or "artifact"
     return plain if "." in plain else plain + suffix
+
+
+async def _text_of(blobs: Blobs, artifact: Artifact) -> str:
+    """Return the text of an answer.
+
+    A long answer is a JSON string in the blob store; returns "" if it is unreadable.
+    """
+    value: Any = artifact.value
+    if artifact.uri is not None and artifact.mime == STORED_VALUE:
+        try:
+            value = json.loads(await blobs.get(artifact.uri))
+        except (FireswarmError, ValueError):
+            return ""
+    return value if isinstance(value, str) else ""
 
 
 def _media_type(given: str | None, name: str) -> str:

@@ -1,0 +1,219 @@
+"""The console as an ASGI application: its routes, the check of each request, and the headers of each response."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
+from fireswarm.api.problems import refusal_of
+from fireswarm.console.access import Visitor
+from fireswarm.console.live import LivePage
+from fireswarm.console.pages import agents, inbox, mail, overview, runs, spend, task, tasks
+from fireswarm.console.visit import DONE, PREFIX, Console, Download, Goto, Shown, Visit
+from fireswarm.errors import FireswarmError
+
+STATIC = {name: Path(__file__).parent / "static" / name for name in ("console.css", "console.js", "icon.svg")}
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""No script, style or address but the console's own, and no frame around it: its pages show what strangers wrote."""
+
+MAX_FIELDS = 200
+COUNT_SECONDS = 2.0
+
+Answer = Shown | Goto | Download
+PageMaker = Callable[[Visit], Awaitable[Answer]]
+
+PAGES: Mapping[str, PageMaker] = {
+    "/": overview.show,
+    "/inbox": inbox.show,
+    "/tasks": tasks.show,
+    "/new": tasks.show_form,
+    "/tasks/{task_id}": task.show,
+    "/tasks/{task_id}/files/{name:path}": task.download,
+    "/runs/{run_id}": runs.show,
+    "/agents": agents.show,
+    "/mail": mail.show_mail,
+    "/memory": mail.show_memory,
+    "/spend": spend.show,
+}
+ACTIONS: Mapping[str, PageMaker] = {
+    "/tasks": tasks.submit,
+    "/tasks/{task_id}/{action}": task.act,
+}
+
+logger = logging.getLogger(__name__)
+
+
+class AnyCaller:
+    """Lets every request through the gate: the console checks its cookie itself."""
+
+    async def allows(self, authorization: str) -> bool:
+        """Return True."""
+        return True
+
+
+def make_console(console: Console, hosts: Collection[str] | None = LOOPBACK_HOSTS) -> ASGIApp:
+    """Return the application, behind the gate that checks the host and size of requests."""
+    routes = [
+        Route(f"{PREFIX}/enter", _enter, methods=["GET"]),
+        Route(f"{PREFIX}/static/{{name}}", _static, methods=["GET"]),
+        Route(f"{PREFIX}/events", _events, methods=["GET"]),
+        *(Route(PREFIX + path, _endpoint(make, "GET"), methods=["GET"]) for path, make in PAGES.items()),
+        *(Route(PREFIX + path, _endpoint(make, "POST"), methods=["POST"]) for path, make in ACTIONS.items()),
+        Route(PREFIX, _to_overview, methods=["GET"]),
+        Route("/", _to_overview, methods=["GET"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _show_http_error, Exception: _show_fault})
+    app.router.redirect_slashes = False
+    app.state.console = console
+    return Gate(app, AnyCaller(), console.redactor, hosts, MAX_BODY_BYTES)
+
+
+def beside_api(api: ASGIApp, console: ASGIApp) -> ASGIApp:
+    """Return one application: the console below its prefix, the API elsewhere."""
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        mine = path == PREFIX or path.startswith(f"{PREFIX}/")
+        await (console if mine else api)(scope, receive, send)
+
+    return choose
+
+
+def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of a page or an action: it knows the browser, and reports errors as pages."""
+
+    async def endpoint(request: Request) -> Response:
+        console: Console = request.app.state.console
+        visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
+        if visitor is None:
+            return _render(console, None, Shown("enter.html", status=401), request)
+        path = {name: str(value) for name, value in request.path_params.items()}
+        form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=MAX_FIELDS))
+        if method == "POST" and (reason := _reason_to_refuse(request, visitor, form)):
+            return await _respond(console, visitor, _problem(403, "not allowed", reason), request)
+        visit = Visit(console, visitor, path, dict(request.query_params), form)
+        try:
+            answer = await make(visit)
+        except FireswarmError as error:
+            refusal = refusal_of(error, console.redactor)
+            answer = _problem(refusal.status, refusal.code.replace("_", " "), refusal.detail)
+        return await _respond(console, visitor, answer, request)
+
+    return endpoint
+
+
+def _reason_to_refuse(request: Request, visitor: Visitor, form: Mapping[str, str]) -> str:
+    """Return why an action is refused, or "": only a page of this console, shown to this browser, can ask for one."""
+    origin = request.headers.get("origin", "")
+    if origin and urlsplit(origin).netloc != request.headers.get("host", ""):
+        return "The form is not of this console."
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        return "The form is not of this console."
+    if not hmac.compare_digest(form.get("token", "").encode(), visitor.form_token.encode()):
+        return "The form is too old: load the page again."
+    if not visitor.acts:
+        return "This link may only look: ask for a link of an operator."
+    return ""
+
+
+async def _respond(console: Console, visitor: Visitor, answer: Answer, request: Request) -> Response:
+    if isinstance(answer, Goto):
+        query = f"?{urlencode({'done': answer.done})}" if answer.done else ""
+        return RedirectResponse(f"{PREFIX}{answer.path}{query}", 303, HEADERS)
+    if isinstance(answer, Download):
+        named = {"Content-Disposition": f'attachment; filename="{answer.file_name}"'}
+        return Response(answer.data, media_type=answer.media_type, headers={**HEADERS, **named})
+    waiting = 0
+    if not console.feed.away:
+        try:
+            found = await console.feed.remember("inbox", COUNT_SECONDS, lambda: inbox.find_waiting(console.swarm))
+            waiting = len(found)
+        except FireswarmError as error:
+            logger.warning("the inbox cannot be read: %s", error)
+    return _render(console, visitor, answer, request, waiting)
+
+
+def _render(console: Console, visitor: Visitor | None, page: Shown, request: Request, waiting: int = 0) -> Response:
+    values: dict[str, Any] = {
+        "prefix": PREFIX,
+        "visitor": visitor,
+        "waiting": waiting,
+        "here": request.url.path.removeprefix(PREFIX),
+        "done": DONE.get(request.query_params.get("done", ""), ""),
+        "away": console.feed.away,
+        **page.values,
+    }
+    text = console.environment.get_template(page.template).render(values)
+    return Response(text, page.status, HEADERS, "text/html; charset=utf-8")
+
+
+def _problem(status: int, title: str, detail: str) -> Shown:
+    return Shown("problem.html", {"title": title, "detail": detail}, status)
+
+
+async def _enter(request: Request) -> Response:
+    """Exchange the secret of a link for a cookie. The address without the secret is what the browser keeps."""
+    console: Console = request.app.state.console
+    entrance = console.entrance
+    given = request.cookies.get(entrance.cookie, "")
+    value = entrance.enter(request.query_params.get("key", ""))
+    if value is None and entrance.visitor(given) is None:
+        return _render(console, None, Shown("enter.html", status=401), request)
+    response = RedirectResponse(f"{PREFIX}/", 303, HEADERS)
+    if value is not None:
+        secure = request.url.scheme == "https"
+        response.set_cookie(entrance.cookie, value, path=PREFIX, httponly=True, samesite="strict", secure=secure)
+    return response
+
+
+async def _static(request: Request) -> Response:
+    path = STATIC.get(request.path_params["name"])
+    if path is None:
+        raise HTTPException(404)
+    return FileResponse(path, headers={**HEADERS, "Cache-Control": "no-cache"})
+
+
+async def _events(request: Request) -> Response:
+    console: Console = request.app.state.console
+    if console.entrance.visitor(request.cookies.get(console.entrance.cookie, "")) is None:
+        return Response(status_code=401)
+    return LivePage(console.feed, console.stopping)
+
+
+async def _to_overview(request: Request) -> Response:
+    return RedirectResponse(f"{PREFIX}/", 303, HEADERS)
+
+
+async def _show_http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    title = HTTPStatus(status).phrase
+    console: Console = request.app.state.console
+    visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
+    return _render(console, visitor, _problem(status, title, "There is no such page."), request)
+
+
+async def _show_fault(request: Request, error: Exception) -> Response:
+    detail = "The console could not make this page: see the log of the process that serves it."
+    return _render(request.app.state.console, None, _problem(500, "internal error", detail), request)

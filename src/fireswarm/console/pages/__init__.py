@@ -1,0 +1,1 @@
+"""The pages: one module a screen. Each makes the values of a template from the swarm's client."""

@@ -1,0 +1,63 @@
+"""The first page: what needs a person, how many tasks are where, who works on what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from fireswarm.client import Swarm
+from fireswarm.console.pages.agents import find_living
+from fireswarm.console.pages.inbox import find_waiting
+from fireswarm.console.visit import Shown, Visit
+from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.storage.documents import queries
+
+COUNT_SECONDS, DAY_SECONDS = 10.0, 60.0
+"""How long counts of tasks, and those of whole days, are kept: each costs reads, for all open pages together."""
+
+SHOWN = 10
+
+
+async def show(visit: Visit) -> Shown:
+    """Make the page."""
+    swarm, feed = visit.swarm, visit.console.feed
+    now = swarm.parts.clock.now()
+    counts = await feed.remember("counts", COUNT_SECONDS, lambda: _count(swarm))
+    days = await feed.remember("days", DAY_SECONDS, lambda: _count_days(swarm, now))
+    living = await feed.remember("agents", COUNT_SECONDS, lambda: find_living(swarm))
+    oldest: dict[str, Mapping[str, Any]] = {}
+    for agent in living:
+        if agent.queue_hints.queued:
+            hints = agent.queue_hints
+            oldest[agent.role] = {"queued": hints.queued, "since": now - timedelta(seconds=hints.oldest_seconds)}
+    waiting = await find_waiting(swarm)
+    values = {
+        "waiting_tasks": waiting[:SHOWN],
+        "more_waiting": max(0, len(waiting) - SHOWN),
+        "counts": counts,
+        "days": days,
+        "agents": living,
+        "states": {agent.agent_id: agent.state_at(now) for agent in living},
+        "oldest": dict(sorted(oldest.items())),
+        "latest": await swarm.tasks(limit=SHOWN),
+    }
+    return Shown("overview.html", values)
+
+
+async def _count(swarm: Swarm) -> dict[str, int]:
+    store = swarm.parts.store
+    return {status.value: await store.count(queries.counted_with_status(status.value)) for status in TaskStatus}
+
+
+async def _count_days(swarm: Swarm, now: datetime) -> dict[str, dict[str, int]]:
+    """Count the tasks that ended today and yesterday (UTC), and those that were given up and still are."""
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    days = {"today": (today, now + timedelta(days=1)), "yesterday": (today - timedelta(days=1), today)}
+    return {
+        day: {
+            status: await swarm.parts.store.count(queries.changed_between(status, since, before))
+            for status in (TaskStatus.DONE.value, TaskStatus.CANCELED.value)
+        }
+        for day, (since, before) in days.items()
+    }

@@ -1,0 +1,56 @@
+"""Questions of tasks as forms, and the answers of a form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fireswarm.client import Swarm
+from fireswarm.contracts.skills.permissions import APPROVE
+from fireswarm.contracts.skills.skill import Question
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import InvalidInput
+
+FIELD = "answer-"
+"""Beginning of the name of a form's field; the id of its question follows."""
+
+
+async def shown_questions(swarm: Swarm, task: Task) -> list[Question]:
+    """Return the questions of a task, without those that belong to a request, such as the reason of a refusal.
+
+    A change that was cut is read whole, since a person decides on all of it.
+    """
+    asked = [item for item in task.questions if item.approval is not None or not item.step.startswith(f"{APPROVE}/")]
+    return [await _whole(swarm, question) for question in asked]
+
+
+async def _whole(swarm: Swarm, question: Question) -> Question:
+    approval = question.approval
+    if approval is None or not approval.whole_diff:
+        return question
+    diff = (await swarm.parts.blobs.get(approval.whole_diff)).decode("utf-8", "replace")
+    whole = approval.model_copy(update={"diff": diff, "whole_diff": ""})
+    return question.model_copy(update={"approval": whole})
+
+
+def read_answers(task: Task, form: Mapping[str, str]) -> dict[str, Any]:
+    """Return the answers in a form, by the ids of their questions. Raises InvalidInput for one that is not open."""
+    given = {name.removeprefix(FIELD): text for name, text in form.items() if name.startswith(FIELD) and text.strip()}
+    open_questions = {question.key: question for question in task.questions}
+    if unknown := sorted(given.keys() - open_questions.keys()):
+        raise InvalidInput(f"the question {unknown[0]} is not open any more: load the page again")
+    return {key: _value_of(open_questions[key], text) for key, text in given.items()}
+
+
+def _value_of(question: Question, text: str) -> Any:
+    """Return the answer that *text* is: a choice, or JSON for a question that takes no text."""
+    for choice in question.choices:
+        if str(choice) == text:
+            return choice
+    if question.type == "string":
+        return text.replace("\r\n", "\n")
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text  # the check of the answer says what it expects

@@ -1,0 +1,38 @@
+"""One run: its events, a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fireswarm.console.visit import Shown, Visit
+from fireswarm.contracts.swarm.event import EventType
+from fireswarm.errors import NotFound
+from fireswarm.runs.event_text import describe_event
+from fireswarm.runs.sinks.run_reader import read_events
+from fireswarm.storage.documents.paths import run_path
+from fireswarm.storage.documents.read import parse_run_snapshot
+
+SHOWN_EVENTS = 100
+KINDS = {kind.value: kind for kind in EventType}
+
+
+async def show(visit: Visit) -> Shown:
+    """Make the page: the last events, or those before a number."""
+    run_id = visit.path["run_id"]
+    snapshot = await visit.swarm.parts.store.get(run_path(run_id))
+    if snapshot.data is None:
+        raise NotFound(f"there is no run {run_id}")
+    events = await read_events(visit.swarm.parts.store, snapshot)
+    given = visit.query.get("before", "")
+    end = min(int(given), len(events)) if given.isdecimal() and len(given) < 10 else len(events)
+    start = max(0, end - SHOWN_EVENTS)
+    rows = [_row(number, event) for number, event in enumerate(events[start:end], start + 1)]
+    values = {"run": parse_run_snapshot(snapshot), "events": rows, "total": len(events), "start": start, "end": end}
+    return Shown("run.html", {**values, "step": SHOWN_EVENTS})
+
+
+def _row(number: int, event: Mapping[str, Any]) -> dict[str, Any]:
+    kind, payload = str(event.get("type")), dict(event.get("payload") or {})
+    text = describe_event(KINDS[kind], payload) if kind in KINDS else str(payload.get("step", ""))
+    return {"number": number, "at": event.get("ts"), "kind": kind, "text": text, "payload": payload}

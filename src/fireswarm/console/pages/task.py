@@ -1,0 +1,125 @@
+"""One task: why it does not move, what it asks, its objective's tree, runs, answer and files; and its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from fireswarm.client import Swarm
+from fireswarm.console.pages.questions import read_answers, shown_questions
+from fireswarm.console.visit import Download, Goto, Shown, Visit
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import RUNS
+from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
+from fireswarm.swarm.records.artifacts import find_artifact, name_of, read_answer, read_content
+
+SHOWN_RUNS = 20
+SHOWN_TREE = 500
+MAX_FILE_BYTES = 50_000_000
+"""Largest file that is served; the whole content is held in memory."""
+
+
+async def show(visit: Visit) -> Shown:
+    """Make the page."""
+    swarm = visit.swarm
+    task = await swarm.get(visit.path["task_id"])
+    found = await swarm.parts.store.query(queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id))
+    tree = await swarm.objective(task)
+    values = {
+        "task": task,
+        "why": await swarm.explain(task),
+        "questions": await shown_questions(swarm, task),
+        "answer": await read_answer(swarm.parts.blobs, task),
+        "files": [(name_of(artifact), artifact) for artifact in (task.result.artifacts if task.result else ())],
+        "runs": parse_readable(found, parse_run_snapshot),
+        "tree": [(depth, item) for depth, item in _with_depth(tree)][:SHOWN_TREE],
+        "tree_size": len(tree),
+        "steps": [task.uncertain_step] if task.uncertain_step else [],
+        "now": swarm.parts.clock.now(),
+    }
+    return Shown("task.html", values)
+
+
+def _with_depth(tasks: list[Task]) -> list[tuple[int, Task]]:
+    """Return the tasks of an objective, parents first, each with its depth below the first."""
+    depths: dict[str, int] = {}
+    for task in tasks:
+        depths[task.task_id] = depths.get(task.parent_task_id or "", -1) + 1
+    return [(depths[task.task_id], task) for task in tasks]
+
+
+async def download(visit: Visit) -> Download:
+    """Return a file of the task. It is saved, never shown: a model or a stranger wrote it."""
+    swarm = visit.swarm
+    task = await swarm.get(visit.path["task_id"])
+    artifact = find_artifact(task, visit.path["name"])
+    if artifact.uri is not None and not swarm.parts.blobs.holds(artifact.uri, task.session_hash):
+        raise NotFound(f"the artifact {visit.path['name']!r} is not in the blob store of its session")
+    content = await read_content(swarm.parts.blobs, artifact, MAX_FILE_BYTES)
+    return Download(content.data, content.media_type, content.file_name)
+
+
+async def act(visit: Visit) -> Goto:
+    """Do what a form of the task asks for. Raises InvalidInput for an unknown action."""
+    action = ACTIONS.get(visit.path["action"])
+    if action is None:
+        raise InvalidInput(f"unknown action {visit.path['action']!r}; known: {', '.join(ACTIONS)}")
+    task = await visit.swarm.get(visit.path["task_id"])
+    shown = await action(visit.swarm, task, visit.form)
+    back = "/inbox" if visit.form.get("back") == "inbox" else f"/tasks/{shown.task_id}"
+    done = {"approve": "approved", "deny": "denied", "answer": "answered"}
+    return Goto(back, done.get(visit.path["action"], visit.path["action"]))
+
+
+async def _retry(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+    redo = [form["redo"]] if form.get("redo") else []
+    skip = [form["skip"]] if form.get("skip") else []
+    return await swarm.retry(task, redo=redo, skip=skip)
+
+
+async def _cancel(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+    await swarm.cancel(task, form.get("reason", "").strip() or "by the console", tree=form.get("alone") != "yes")
+    return task
+
+
+async def _say(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+    return await swarm.say(task, form.get("text", "").replace("\r\n", "\n").strip())
+
+
+async def _answer(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+    return await swarm.answer(task.task_id, read_answers(task, form), by_id=True)
+
+
+async def _approve(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+    return await swarm.approve(task.task_id, _question_of(form), always=form.get("always") == "yes")
+
+
+async def _deny(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+    return await swarm.deny(task.task_id, _question_of(form), reason=form.get("reason", "").strip())
+
+
+async def _budget(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+    try:
+        usd = float(form.get("usd", ""))
+    except ValueError:
+        raise InvalidInput("give the budget in USD as a number") from None
+    await swarm.budget(task, usd=usd)
+    return task
+
+
+def _question_of(form: Mapping[str, str]) -> str:
+    if not form.get("question"):
+        raise InvalidInput("the form does not say which request it decides on: load the page again")
+    return form["question"]
+
+
+ACTIONS: Mapping[str, Callable[[Swarm, Task, Mapping[str, str]], Awaitable[Task]]] = {
+    "retry": _retry,
+    "cancel": _cancel,
+    "say": _say,
+    "answer": _answer,
+    "approve": _approve,
+    "deny": _deny,
+    "budget": _budget,
+}

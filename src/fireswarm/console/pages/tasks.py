@@ -1,0 +1,82 @@
+"""The list of tasks with filters, and the form of a new objective."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from fireswarm.api.paging import DEFAULT_LIMIT, read_any_page
+from fireswarm.console.visit import Goto, Shown, Visit
+from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.contracts.swarm.task_fields import make_spec
+from fireswarm.errors import InvalidInput
+from fireswarm.storage.documents.paths import TASKS
+from fireswarm.storage.documents.read import parse_task_snapshot
+
+FILTERS = ("status", "reason", "role", "session")
+
+
+async def show(visit: Visit) -> Shown:
+    """Make the list: fifty tasks, most recently changed first."""
+    given = {name: visit.query.get(name, "").strip() for name in FILTERS}
+    filters = {
+        "status": _one_of(TaskStatus, given["status"]),
+        "status_reason": _one_of(StatusReason, given["reason"]),
+        "assigned_to": given["role"] or None,
+        "session_hash": given["session"] or None,
+    }
+    cursor = visit.query.get("cursor") or None
+    page = await read_any_page(
+        visit.swarm, TASKS, "updated_at", parse_task_snapshot, limit=DEFAULT_LIMIT, cursor=cursor, **filters
+    )
+    following = {**{name: value for name, value in given.items() if value}, "cursor": page.next_cursor}
+    values = {
+        "tasks": page.items,
+        "unreadable": page.unreadable,
+        "given": given,
+        "statuses": [status.value for status in TaskStatus],
+        "reasons": [reason.value for reason in StatusReason],
+        "roles": sorted(visit.swarm.parts.roles),
+        "next": urlencode(following) if page.next_cursor else "",
+        "first": cursor is None,
+    }
+    return Shown("tasks.html", values)
+
+
+async def show_form(visit: Visit) -> Shown:
+    """Make the form of a new objective."""
+    roles = sorted(visit.swarm.parts.roles.values(), key=lambda card: card.name)
+    return Shown("new.html", {"roles": roles, "default": DEFAULT_ROLE})
+
+
+async def submit(visit: Visit) -> Goto:
+    """Submit an objective, and go to its task."""
+    form = visit.form
+    fields = {
+        "objective": form.get("objective", "").replace("\r\n", "\n").strip(),
+        "assigned_to": form.get("role") or DEFAULT_ROLE,
+        "session_hash": visit.swarm.session,
+        "created_by": "console",
+        "priority": _whole_number(form.get("priority", ""), "priority") or 5,
+        "expected_outcome": form.get("expected_outcome", "").strip(),
+        "review_plan": form.get("review_plan") == "yes",
+        "context": {"path": form["path"].strip()} if form.get("path", "").strip() else {},
+    }
+    submitted = await visit.swarm.submit(make_spec(**fields))
+    return Goto(f"/tasks/{submitted.task_id}", "submitted" if submitted.created else "known")
+
+
+def _one_of[T: (TaskStatus, StatusReason)](words: type[T], given: str) -> str | None:
+    """Return the word of *words*. Raises InvalidInput with the known ones for another."""
+    if not given:
+        return None
+    try:
+        return words(given).value
+    except ValueError:
+        raise InvalidInput(f"unknown filter {given!r}; known: {', '.join(word.value for word in words)}") from None
+
+
+def _whole_number(text: str, name: str) -> int:
+    if text.strip() and not text.strip().isdecimal():
+        raise InvalidInput(f"{name} must be a whole number")
+    return int(text.strip() or 0)

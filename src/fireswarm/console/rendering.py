@@ -1,0 +1,103 @@
+"""Make pages of templates: every value is escaped, without secrets, and with what no screen shows spelled out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nh3
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from fireswarm.contracts.limits import clip
+from fireswarm.redaction import Redactor, spell
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+SAFE_TAGS = frozenset(
+    {"a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre"}
+    | {"s", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
+)
+"""Tags of a model's Markdown. Images are left out: they would be read from other hosts."""
+
+AGES = ((90, 1, "s"), (5_400, 60, "min"), (129_600, 3_600, "h"), (float("inf"), 86_400, "d"))
+"""Units of an age: up to how many seconds, and the seconds of one."""
+
+_DIFF_CLASSES = (("+++", "file"), ("---", "file"), ("@@", "hunk"), ("+", "added"), ("-", "removed"))
+
+
+def make_environment(redactor: Redactor) -> Environment:
+    """Return the templates with the filters that they use; *redactor* removes secrets from every value."""
+
+    def finalize(value: Any) -> Any:
+        if isinstance(value, Markup) or not isinstance(value, str):
+            return value
+        return spell(redactor.clean(value))
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        enable_async=False,
+    )
+    environment.filters |= {
+        "ago": describe_age,
+        "clip": clip_line,
+        "as_json": as_json,
+        "diff": _with(redactor, draw_diff),
+        "markdown": _with(redactor, draw_markdown),
+    }
+    return environment
+
+
+def clip_line(text: str, length: int = 120) -> str:
+    """Return the first words of *text*, all lines as one, at most *length* characters."""
+    return clip(" ".join(text[: length * 4].split()), length)
+
+
+def as_json(value: Any) -> str:
+    """Return *value* as JSON for people."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def describe_age(moment: datetime | None) -> Markup | str:
+    """Return the time since *moment* as an element that the page keeps up to date; "-" for None."""
+    if moment is None:
+        return "-"
+    seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
+    size, unit = next((size, unit) for limit, size, unit in AGES if seconds < limit)
+    return Markup('<time datetime="{at}" title="{at}">{number:.0f} {unit}</time>').format(
+        at=moment.astimezone(UTC).isoformat(timespec="seconds"), number=seconds / size, unit=unit
+    )
+
+
+def draw_diff(text: str) -> Markup:
+    """Return a unified diff with a class for each kind of line."""
+    lines = [
+        Markup('<span class="{}">{}</span>').format(
+            next((name for start, name in _DIFF_CLASSES if line.startswith(start)), "same"), line
+        )
+        for line in text.splitlines()
+    ]
+    return Markup("\n").join(lines)
+
+
+def draw_markdown(text: str) -> Markup:
+    """Return a model's Markdown as HTML: its HTML as text, no images, links with their address beside them."""
+    drawn = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("image").render(text)
+    schemes = {"http", "https", "mailto"}
+    return Markup(nh3.clean(drawn, tags=set(SAFE_TAGS), attributes={"a": {"href"}}, url_schemes=schemes))
+
+
+def _with(redactor: Redactor, draw: Callable[[str], Markup]) -> Callable[[str], Markup]:
+    def draw_clean(text: str) -> Markup:
+        return draw(spell(redactor.clean(str(text))))
+
+    return draw_clean

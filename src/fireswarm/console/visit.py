@@ -1,0 +1,96 @@
+"""One request to the console: who asks, for what, and what a page answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from jinja2 import Environment
+
+from fireswarm.client import Swarm
+from fireswarm.console.access import Entrance, Visitor
+from fireswarm.console.feed import Feed
+from fireswarm.console.rendering import make_environment
+from fireswarm.redaction import Redactor
+
+PREFIX = "/ui"
+"""Path below which the console is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """What all pages share. ``stopping`` is set at shutdown."""
+
+    swarm: Swarm
+    redactor: Redactor
+    entrance: Entrance = field(default_factory=Entrance)
+    stopping: anyio.Event = field(default_factory=anyio.Event)
+    feed: Feed = field(init=False)
+    environment: Environment = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the feed and the templates."""
+        object.__setattr__(self, "feed", Feed(self.swarm))
+        object.__setattr__(self, "environment", make_environment(self.redactor))
+
+    def link(self, address: str, visitor: str) -> str:
+        """Return the address that opens the console; *visitor* is the secret of a new link."""
+        return f"{address}{PREFIX}/enter?key={visitor}"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request of a known browser: ``path`` are the parts of its address, ``form`` are the fields of a form."""
+
+    console: Console
+    visitor: Visitor
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def swarm(self) -> Swarm:
+        """The swarm of the console."""
+        return self.console.swarm
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page to make of a template."""
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Goto:
+    """The page to go to after an action; ``done`` is a word of ``DONE`` that it shows."""
+
+    path: str
+    done: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file that the browser saves: it is never shown in the console's own place."""
+
+    data: bytes
+    media_type: str
+    file_name: str
+
+
+DONE: Mapping[str, str] = {
+    "submitted": "The objective is submitted.",
+    "known": "The same work was submitted before: this is its task.",
+    "answered": "Your answers are stored, and the task is queued again.",
+    "approved": "You allowed the action; its run continues.",
+    "denied": "You refused the action.",
+    "retry": "The task is queued again.",
+    "cancel": "The task is canceled.",
+    "say": "The task's model hears this before its next call.",
+    "budget": "The budget is set.",
+}
+"""What a page says after an action. A link cannot make it say anything else."""
