@@ -18,12 +18,12 @@ from tests.support.fleet import environment, lay_out
 from tests.support.swarm_command import swarm
 
 CREATING = {
-    "demo", "init", "up", "role", "submit", "api", "pipeline demo", "store serve", "store restore", "store import",
-    "store backup", "store export",
+    "demo", "init", "up", "role", "submit", "api", "pipeline demo", "pipeline new", "pipeline run", "store serve",
+    "store restore", "store import", "store backup", "store export",
 }  # fmt: skip
 """Commands whose purpose is to write."""
 
-WITHOUT_ROOT = {"pipeline check", "pipeline report", "skills list", "skills inspect", "skills check", "skills bench"}
+WITHOUT_ROOT = {"pipeline trace", "pipeline report", "skills list", "skills inspect", "skills check", "skills bench"}
 
 ARGUMENTS = {
     "budget": ["day", "--usd", "5"],
@@ -35,7 +35,8 @@ ARGUMENTS = {
     "show": ["0a"], "cancel": ["0a"], "retry": ["0a"], "answer": ["0a", "x=1"], "approve": ["0a"], "deny": ["0a"],
     "artifacts": ["0a"], "open": ["0a"], "watch": ["0a"], "store reset": ["--yes"], "store backup": ["new"],
     "store export": ["new"], "store import": ["copy"], "store restore": ["copy"], "submit": ["a task"],
-    "role": ["scout"],
+    "role": ["scout"], "pipeline new": ["x"], "pipeline show": ["x"], "pipeline run": ["x"],
+    "pipeline resume": ["0a", "--from", "x"],
 }  # fmt: skip
 
 

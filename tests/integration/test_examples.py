@@ -24,11 +24,12 @@ from tools.commands import EXAMPLES, LONG
 from tools.events import EVENTS
 
 from fireswarm.cli import agent_command, swarm_command
+from fireswarm.client import Swarm
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, Question
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.contracts.swarm.outcome import Done, Failed, Outcome, Waiting
-from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskSpec
+from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskSpec, TaskStatus
 from fireswarm.mind.approvals import place_of, questions_for
 from fireswarm.mind.gate import command_call
 from fireswarm.runs.sinks.files import read_events
@@ -75,7 +76,13 @@ EXPECTED = {
     "swarm artifacts": "report.md",
     "swarm open": "report.md",
     "swarm capabilities": "web_fetch",
-    "swarm pipeline check": "2 fields, 0 assumed, 0 faults",
+    "swarm pipeline new": "wrote pipelines/words.yaml",
+    "swarm pipeline list": "pipelines/words.yaml",
+    "swarm pipeline check": "1 pipeline, 0 faults",
+    "swarm pipeline show": "words-report",
+    "swarm pipeline run": "submitted ",
+    "swarm pipeline resume": "submitted ",
+    "swarm pipeline trace": "2 fields, 0 assumed, 0 faults",
     "swarm pipeline report": "1 of 1 operations proven by replay",
     "swarm doctor": "skills",
     "swarm store stats": "documents",
@@ -239,6 +246,13 @@ def blocked(folder: Path) -> dict[str, str]:
     }
 
 
+async def worked(folder: Path, task_id: str) -> TaskStatus:
+    """Let the roles work in this process until a task ends; return its status."""
+    with mock.patch.dict(os.environ, variables(folder), clear=True):
+        async with Swarm.local(root=folder, store="embedded") as swarm:
+            return (await swarm.wait(task_id)).status
+
+
 def test_every_short_example_succeeds(folder: Path) -> None:
     (folder / "demo" / "notes").mkdir(parents=True)
     (folder / "demo" / "notes" / "garden.md").write_text("# Garden\n")
@@ -260,6 +274,9 @@ def run_the_others(folder: Path) -> None:
         assert EXPECTED[name] in ended.out + ended.err, f"{line}: {ended.out}"
         if name == "swarm submit":
             names["TASK"] = ended.out.split()[-1]
+        if name == "swarm pipeline run":
+            names["RUN"] = ended.out.split()[1]
+            assert anyio.run(worked, folder, names["RUN"]) is TaskStatus.DONE
 
 
 @pytest.mark.parametrize("name", list(LASTING))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Self
@@ -20,6 +21,9 @@ StepId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", max_length=60), AfterValidator(check_no_own_name)
 ]
 """The id of a step: the key of its task, and its name for `--from`."""
+
+FAULTS = "pipeline_faults"
+"""Type of the error of fields that do not fit together. Its context has ``faults``: the keys of a field, and why."""
 
 SUFFIX = "-pipeline"
 """The pipeline NAME is the skill NAME-pipeline of a task: it plans the steps."""
@@ -44,7 +48,7 @@ class StepCondition(Contract):
 
     def __str__(self) -> str:
         """Return the condition in words."""
-        return self.holds or f"{self.at} of {self.file} is {self.equals!r}"
+        return self.holds or f"{self.at or 'the content'} of {self.file} is {json.dumps(self.equals)}"
 
 
 class Loop(Contract):
@@ -144,8 +148,8 @@ class Pipeline(Contract):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        for keys, fault in self._faults():
-            raise PydanticCustomError("pipeline", "{fault}", {"fault": fault, "keys": keys})
+        if faults := [*self._faults()]:
+            raise PydanticCustomError(FAULTS, "{fault}", {"fault": faults[0][1], "faults": faults})
         return self
 
     def _faults(self) -> Iterator[tuple[tuple[str | int, ...], str]]:

@@ -18,7 +18,7 @@ from fireswarm.contracts.frontmatter import check_yaml, explain_yaml, load_yaml
 from fireswarm.contracts.regular_file import read_regular_file
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.errors import InvalidInput
-from fireswarm.pipelines.definition import SUFFIX, Pipeline, PipelineStep
+from fireswarm.pipelines.definition import FAULTS, SUFFIX, Pipeline, PipelineStep
 from fireswarm.pipelines.gates import CONDITIONS, GATES
 from fireswarm.skills.packs import field_values
 from fireswarm.skills.packs.catalog import Catalog, Skill
@@ -28,7 +28,7 @@ MAX_FILE_BYTES = 200_000
 """A larger file is a mistake."""
 
 MAX_FAULTS = 10
-"""So many faults of a file are named."""
+"""So many faults of a file are named in an error; `find_faults` returns all."""
 
 RouteFault = Callable[[str, str], str]
 """Returns why the first role may not hand work to the second one, or ""."""
@@ -108,33 +108,44 @@ def load_pipelines(
 
 def read_pipeline(path: Path) -> PipelineFile:
     """Read a pipeline's file. Raises InvalidInput with the file, the line, the field and the fault."""
+    read = _read(path)
+    if isinstance(read, PipelineFile):
+        return read
+    raise InvalidInput("; ".join(read[:MAX_FAULTS]))
+
+
+def _read(path: Path) -> PipelineFile | list[str]:
+    """Return the pipeline of a file, or the faults of its text and its fields."""
     if not field_values.is_name(path.stem):
-        raise InvalidInput(f"{path}: name the file in lower-case letters, digits and hyphens, such as my-steps.yaml")
+        return [f"{path}: name the file in lower-case letters, digits and hyphens, such as my-steps.yaml"]
     try:
         text = read_regular_file(path, MAX_FILE_BYTES).decode("utf-8")
         content, lines = load_yaml(text), _lines_of(text)
-    except FileNotFoundError as error:
+    except FileNotFoundError:
         make = command_line("swarm", "pipeline", "new", path.stem)
-        raise InvalidInput(f"{path} does not exist: `{make}` makes one") from error
+        return [f"{path} does not exist: `{make}` makes one"]
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from error
+        return [f"{path} cannot be read: {error}"]
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not UTF-8 text: {error}") from error
+        return [f"{path} is not UTF-8 text: {error}"]
     except yaml.YAMLError as error:
-        raise InvalidInput(f"{path} is not YAML: {explain_yaml(error)}") from error
+        return [f"{path} is not YAML: {explain_yaml(error)}"]
     if not isinstance(content, dict) or "steps" not in content:
-        raise InvalidInput(f"{path} is no pipeline: it has no `steps`; `swarm pipeline new` writes an example")
+        return [f"{path} is no pipeline: it has no `steps`; `swarm pipeline new` writes an example"]
     try:
         return PipelineFile(path.stem, path, Pipeline.model_validate(content), lines)
     except ValidationError as error:
-        raise InvalidInput("; ".join(_validation_faults(path, lines, error))) from error
+        return [*_validation_faults(path, lines, error)]
 
 
 def _validation_faults(path: Path, lines: Mapping[tuple[Any, ...], int], error: ValidationError) -> Iterator[str]:
-    for item in error.errors()[:MAX_FAULTS]:
-        keys = item["loc"] or item.get("ctx", {}).get("keys", ())
-        named = f"{'.'.join(map(str, keys))}: " if keys else ""
-        yield f"{_where(path, lines, keys)}: {named}{describe_fault(cast('Mapping[str, Any]', item))}"
+    for item in error.errors():
+        found = [(item["loc"], describe_fault(cast("Mapping[str, Any]", item)))]
+        if item["type"] == FAULTS:
+            found = [(tuple(keys), fault) for keys, fault in item.get("ctx", {})["faults"]]
+        for keys, fault in found:
+            named = f"{'.'.join(map(str, keys))}: " if keys else ""
+            yield f"{_where(path, lines, keys)}: {named}{fault}"
 
 
 def _where(path: Path, lines: Mapping[tuple[Any, ...], int], keys: tuple[Any, ...]) -> str:
@@ -163,19 +174,32 @@ def _lines_of(text: str) -> dict[tuple[Any, ...], int]:
     return lines
 
 
+def find_faults(
+    path: Path, catalog: Catalog, roles: Iterable[str] | None = None, route: RouteFault | None = None
+) -> list[str]:
+    """Return every fault of a pipeline's file, each with the file, the line, the field and what to do."""
+    read = _read(path)
+    known = frozenset(roles) if roles is not None else None
+    return [*_pipeline_faults(read, catalog, known, route)] if isinstance(read, PipelineFile) else read
+
+
 def check_pipeline(
     file: PipelineFile, catalog: Catalog, roles: frozenset[str] | None = None, route: RouteFault | None = None
 ) -> None:
-    """Check skills, modes, roles, gates and conditions of a pipeline. Raises InvalidInput with all faults."""
-    faults = [
-        f"{file.where('steps', number, name)}: step {step.id!r}: {fault}"
-        for number, step in enumerate(file.pipeline.steps)
-        for name, fault in _step_faults(file, step, catalog, roles, route)
-    ]
-    if roles is not None and file.pipeline.role not in roles:
-        faults.append(f"{file.where('role')}: there is no role {file.pipeline.role!r}; known: {_list_names(roles)}")
-    if faults:
+    """Check skills, modes, roles, gates and conditions of a pipeline. Raises InvalidInput with its faults."""
+    if faults := [*_pipeline_faults(file, catalog, roles, route)]:
         raise InvalidInput("; ".join(faults[:MAX_FAULTS]))
+
+
+def _pipeline_faults(
+    file: PipelineFile, catalog: Catalog, roles: frozenset[str] | None, route: RouteFault | None
+) -> Iterator[str]:
+    for number, step in enumerate(file.pipeline.steps):
+        for name, fault in _step_faults(file, step, catalog, roles, route):
+            keys = ("steps", number, name)
+            yield f"{file.where(*keys)}: {'.'.join(map(str, keys))}: step {step.id!r}: {fault}"
+    if roles is not None and file.pipeline.role not in roles:
+        yield f"{file.where('role')}: role: there is no role {file.pipeline.role!r}; known: {_list_names(roles)}"
 
 
 def _step_faults(

@@ -10,11 +10,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pydantic import Field
+
+from fireswarm.contracts.base import Contract
 from fireswarm.contracts.limits import MAX_OBJECTIVE_CHARS, truncate
 from fireswarm.contracts.skills.skill import ChildResult, PlannedTask, Question, SkillRequest, SkillResult, SkillState
+from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.definition import Loop, Pipeline, PipelineStep, StepCondition, value_at
 from fireswarm.pipelines.files import PROJECT, Carried
 from fireswarm.pipelines.gates import CONDITIONS
+
+RESUMES = "resumes"
+"""Key of a run's context: the earlier run that it resumes, as a `ResumedRun`."""
+
+
+class ResumedRun(Contract):
+    """An earlier run of the same pipeline, by the task that planned it, and the first step that runs again."""
+
+    task_id: str = Field(min_length=1, max_length=200)
+    step: str = Field(min_length=1, max_length=60)
+
+
+def count_kept(pipeline: Pipeline, tasks: Sequence[tuple[str, str]], step: str) -> int:
+    """Return how many tasks of a run, from the first, precede *step*: a run that resumes it there keeps them.
+
+    *tasks* are the keys and the statuses in the order of the plans. Raises InvalidInput for an unknown step, for one
+    that the run has not reached, and if a task before it is not done.
+    """
+    order = {each.id: number for number, each in enumerate(pipeline.in_order)}
+    if step not in order:
+        raise InvalidInput(f"there is no step {step!r} to resume from; known: {', '.join(order)}")
+    ran = [step_id(key) for key, _ in tasks]
+    reached = [each for each in ran if each in order]
+    if all(order[each] < order[step] for each in reached):
+        last = max(reached, key=order.__getitem__, default="")
+        instead = f"resume from {last} or a step before it" if last else "run the pipeline again"
+        raise InvalidInput(f"the run has not reached the step {step!r}: {instead}")
+    kept = next(number for number, each in enumerate(ran) if order.get(each, len(order)) >= order[step])
+    for key, status in tasks[:kept]:
+        if status != "done":
+            raise InvalidInput(f"the step {key} before {step!r} is {status}: resume from {step_id(key)}")
+    return kept
 
 
 class Round(NamedTuple):

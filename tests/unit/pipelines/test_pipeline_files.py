@@ -15,8 +15,8 @@ from fireswarm.contracts.skills.artifact import PIPELINE_FILE, Artifact
 from fireswarm.contracts.skills.skill import ChildResult, SkillRequest, SkillResult, SkillState
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.definition import Pipeline
-from fireswarm.pipelines.loading import Pipelines, check_pipeline, load_pipelines, read_pipeline
-from fireswarm.pipelines.rounds import next_round
+from fireswarm.pipelines.loading import Pipelines, check_pipeline, find_faults, load_pipelines, read_pipeline
+from fireswarm.pipelines.rounds import count_kept, next_round
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.records.policy import HandoffPolicy
@@ -282,3 +282,51 @@ def test_missing_input_is_asked_for_and_a_step_gets_what_it_reads() -> None:
 def test_empty_set_of_pipelines_knows_none() -> None:
     with pytest.raises(InvalidInput, match="known: none"):
         Pipelines().get("node")
+
+
+# ── resuming ────────────────────────────────────────────────────────────────────────────────────────────
+
+ESCALATED = ("check", "fix.1", "check.2", "fix.2", "check.3", "report")
+
+
+@pytest.mark.parametrize(
+    ("steps", "keys", "step", "kept"),
+    [
+        (DIAMOND, "abcd", "a", 0),
+        (DIAMOND, "abcd", "c", 2),
+        (DIAMOND, "abcd", "d", 3),
+        (LOOP, ("check", "fix.1", "check.2", "end"), "end", 3),
+        (LOOP, ESCALATED, "check", 0),
+        (LOOP, ESCALATED, "fix", 1),
+    ],
+)
+def test_resumed_run_keeps_the_tasks_before_its_first_step(
+    steps: str, keys: tuple[str, ...], step: str, kept: int
+) -> None:
+    assert count_kept(Run(steps).pipeline, [(key, "done") for key in keys], step) == kept
+
+
+@pytest.mark.parametrize(
+    ("keys", "step", "fault"),
+    [
+        ("ab", "x", "no step 'x' to resume from; known: a, b, c, d, e"),
+        ("ab", "d", "has not reached the step 'd': resume from b or a step before it"),
+        ("", "a", "has not reached the step 'a': run the pipeline again"),
+        ("abc", "c", "the step b before 'c' is blocked: resume from b"),
+    ],
+)
+def test_step_that_a_run_cannot_resume_from_is_refused_with_another(keys: str, step: str, fault: str) -> None:
+    with pytest.raises(InvalidInput, match=fault):
+        count_kept(Run(DIAMOND).pipeline, [(key, "blocked" if key == "b" else "done") for key in keys], step)
+
+
+def test_every_fault_of_a_file_is_found_at_once(tmp_path: Path) -> None:
+    steps = "".join(f"  - {{id: s{number}, skill: nothing-{number}, gates: [none]}}\n" for number in range(12))
+    found = find_faults(write(tmp_path, f"description: d\nsteps:\n{steps}"), CATALOG)
+    assert len(found) == 24 and ":14: steps.11.skill: step 's11': there is no skill 'nothing-11'" in found[-2]
+    path = write(tmp_path, STEPS.replace("needs: [first]", "needs: [x]") + "  - {id: first}\n  - {id: first}\n")
+    assert [fault.partition(": ")[2][:13] for fault in find_faults(path, CATALOG)] == [
+        "steps.1.needs",
+        "steps.2.id: t",
+        "steps.3.id: t",
+    ]

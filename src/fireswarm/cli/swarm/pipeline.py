@@ -1,9 +1,11 @@
-"""``swarm pipeline``: run the node pipeline on its example, check trace maps, and show the report of a port."""
+"""``swarm pipeline``: run pipelines and resume them, check trace maps, and show the report of a port."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,26 +14,57 @@ from pydantic import ValidationError
 
 from fireswarm.cli.demo.demo import DEMO_LEASE_SECONDS
 from fireswarm.cli.demo.demonstrate import demonstrate
-from fireswarm.cli.shared.options import Project, Root, StoreUri, console, run_async, settings_for
+from fireswarm.cli.pipelines import files
+from fireswarm.cli.pipelines.steps import draw_pipeline, draw_run
+from fireswarm.cli.shared.operate import TaskId
+from fireswarm.cli.shared.options import (
+    AsJson,
+    Project,
+    Root,
+    Session,
+    StoreUri,
+    board_settings,
+    console,
+    pairs,
+    run_async,
+    settings_for,
+)
+from fireswarm.cli.shared.submit_options import Again, Attached, parse_attachments
 from fireswarm.cli.shared.tables import one_line, table
+from fireswarm.cli.swarm.tasks import submit_task
 from fireswarm.cli.watch.artifacts import FOLDER, copy_out
 from fireswarm.client import Swarm
-from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.base import command_line, explain_validation
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.skills.advice import TraceMap
-from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
-from fireswarm.errors import InvalidInput, SandboxRefused
-from fireswarm.pipelines.definition import SUFFIX
+from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
+from fireswarm.errors import InvalidInput, NotFound, SandboxRefused
+from fireswarm.pipelines.definition import SUFFIX, Pipeline
+from fireswarm.pipelines.loading import PipelineFile
 from fireswarm.pipelines.node.schema import NodeSchema
 from fireswarm.pipelines.registered.node import INFERRED, TRACE
+from fireswarm.pipelines.rounds import RESUMES, count_kept
 from fireswarm.pipelines.trace import trace_faults
 from fireswarm.redaction import sanitize
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.confinement import refusal
+from fireswarm.swarm.records.pipeline_runs import read_steps
 
-app_ = typer.Typer(help="Run the node pipeline, which makes a tested patch from a source.", no_args_is_help=True)
+app_ = typer.Typer(help="Make, check, run and resume pipelines of steps.", no_args_is_help=True)
+app_.command()(files.new)
+app_.command("list")(files.list_pipelines)
+app_.command()(files.check)
 SESSION = "pipeline-demo"
 REPORT = "port_report.json"
 ADVISOR = "advisor.py:answer"
+ACTIVE = (TaskStatus.QUEUED, TaskStatus.IN_PROGRESS)
+KEPT = (
+    "objective", "assigned_to", "session_hash", "skill", "model", "effort", "fallback", "constraints", "capabilities",
+    "attachments", "priority", "max_attempts", "on_child_failure", "expected_outcome", "review_plan",
+)  # fmt: skip
+"""Fields that a run has in common with the one that it resumes."""
+
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Submit only; `swarm watch` follows the run.")]
 
 
 @app_.command()
@@ -80,24 +113,170 @@ def _show_trail(folder: Path, written: list[Path]) -> None:
 
 
 @app_.command()
-def check(
+def show(
+    name: Annotated[str, typer.Argument(help="A pipeline, or the task of a run of one.")],
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the steps of a pipeline, or how far each step of a run is, why it stands still, and how to go on."""
+
+    async def main() -> None:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
+            pipelines = swarm.parts.pipelines
+            if (file := pipelines.by_skill.get(f"{name}{SUFFIX}")) is not None:
+                draw_pipeline(file, as_json=as_json)
+                return
+            if any(path.stem == name for path, _ in pipelines.left_out):
+                pipelines.get(name)
+            run, file = await _find_run(swarm, name)
+            await draw_run(swarm, run, file, as_json=as_json)
+
+    run_async(main)
+
+
+async def _find_run(swarm: Swarm, named: str) -> tuple[Task, PipelineFile]:
+    """Return the run to which a task belongs, with its pipeline. Raises InvalidInput and NotFound."""
+    try:
+        task = await swarm.find(named)
+    except NotFound as error:
+        known = ", ".join(sorted(each.name for each in swarm.parts.pipelines.by_skill.values()))
+        raise NotFound(
+            f"{named} is neither a pipeline nor a task; pipelines: {known}. `swarm tasks` lists the tasks"
+        ) from error
+    tasks = {task.task_id: task}
+    if task.skill not in swarm.parts.pipelines.by_skill and task.parent_task_id is not None:
+        tasks |= await swarm.relatives(task)
+        task = tasks.get(task.parent_task_id) or await swarm.get(task.parent_task_id)
+    file = swarm.parts.pipelines.by_skill.get(task.skill or "")
+    if file is None:
+        show = command_line("swarm", "show", shown_id(task.task_id))
+        raise InvalidInput(f"task {named} is no run of a pipeline: `{show}` shows it")
+    return task, file
+
+
+@app_.command()
+def run(
+    name: Annotated[str, typer.Argument(help="Pipeline to run.")],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input", help="key=value of an input, repeatable. An existing file or folder is given by its whole path."
+        ),
+    ] = None,
+    attach: Attached = None,
+    objective: Annotated[str, typer.Option("--objective", help="What the run is for; a step may read it.")] = "",
+    again: Again = "",
+    no_wait: NoWait = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a pipeline and follow its steps; exit code 1 unless all are done. The same inputs give the same run."""
+    settings = settings_for(root, store, project, session)
+
+    async def main() -> TaskStatus:
+        async with Swarm.open(settings=settings) as swarm:
+            file = swarm.parts.pipelines.get(name)
+            spec = TaskSpec(
+                objective=objective or f"Run the pipeline {name}",
+                assigned_to=file.pipeline.role,
+                session_hash=settings.session,
+                skill=file.skill_name,
+                context=_inputs(file.pipeline, pairs(given, "--input"), bool(attach)),
+                attachments=parse_attachments(attach),
+                fresh_key=again,
+            )
+            return await submit_task(swarm, spec, wait=not no_wait, as_json=as_json)
+
+    if run_async(main) is not TaskStatus.DONE:
+        raise typer.Exit(1)
+
+
+def _inputs(pipeline: Pipeline, given: Mapping[str, Any], attached: bool) -> dict[str, Any]:
+    """Return the context of a run. Raises InvalidInput for an input that no step reads, and for a missing one."""
+    known = {*pipeline.inputs, *(key for step in pipeline.steps for key in step.reads)} - {"objective"}
+    if unknown := sorted(given.keys() - known):
+        raise InvalidInput(f"--input {unknown[0]}: no step reads it; known: {', '.join(sorted(known)) or 'none'}")
+    missing = [name for name in pipeline.inputs if name not in given and not (attached and name == "source")]
+    if missing:
+        asked = "; ".join(f"--input {name}=... ({pipeline.inputs[name]})" for name in missing)
+        raise InvalidInput(f"the run needs {asked}")
+    return {key: _whole_path(value) for key, value in given.items()}
+
+
+def _whole_path(value: Any) -> Any:
+    """Return the whole path of an existing file or folder, since roles may work in another folder; else the value."""
+    if not isinstance(value, str) or not value or "\0" in value:
+        return value
+    with contextlib.suppress(OSError):  # a text may be too long for a name
+        if (path := Path(value).expanduser()).exists():
+            return str(path.resolve())
+    return value
+
+
+@app_.command()
+def resume(
+    task_id: TaskId,
+    step: Annotated[str, typer.Option("--from", help="First step that runs again.")],
+    again: Again = "",
+    no_wait: NoWait = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a pipeline again from one step on, as a new task with the files of the earlier steps, which do not run again.
+
+    The earlier run stays as it is. It must have ended or stopped.
+    """
+
+    async def main() -> TaskStatus:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
+            earlier, file = await _find_run(swarm, task_id)
+            steps = await read_steps(swarm.parts.store, earlier, file.pipeline)
+            if active := [task for task in (*steps, earlier) if task.status in ACTIVE]:
+                stop = command_line("swarm", "cancel", shown_id(earlier.task_id), "--tree")
+                raise InvalidInput(
+                    f"the run still works: {active[0].plan_key or 'its plan'} is {active[0].status.value}. Wait for "
+                    f"it, or stop it with `{stop}`"
+                )
+            count_kept(file.pipeline, [(task.plan_key, task.status.value) for task in steps], step)
+            return await submit_task(swarm, _resuming(earlier, step, again), wait=not no_wait, as_json=as_json)
+
+    if run_async(main) is not TaskStatus.DONE:
+        raise typer.Exit(1)
+
+
+def _resuming(earlier: Task, step: str, again: str) -> TaskSpec:
+    """Return the run that resumes an earlier one from a step, with what that was given and answered."""
+    given = {name: getattr(earlier, name) for name in KEPT}
+    context = {**earlier.context, **earlier.answers, RESUMES: {"task_id": earlier.task_id, "step": step}}
+    return TaskSpec(**given, context=context, fresh_key=again)
+
+
+@app_.command()
+def trace(
     path: Annotated[Path, typer.Argument(help="A trace_map.json, or the folder of a run's artifacts.")],
 ) -> None:
     """Check a trace map: each field cites evidence, at most 30 % are assumptions. Exit code 1 if it fails."""
     folder, file = (path, path / TRACE) if path.is_dir() else (path.parent, path)
     try:
-        trace = TraceMap.model_validate(_read(file))
+        found = TraceMap.model_validate(_read(file))
         schema = NodeSchema.model_validate(_read(folder / INFERRED))
     except ValidationError as error:
         raise InvalidInput(f"{file}: {explain_validation(error)}") from error
     bundle = folder / "source_bundle"
     sources = {item.relative_to(bundle).as_posix(): item.read_text("utf-8") for item in _files(bundle)}
-    faults = trace_faults(trace, schema.fields(), sources if bundle.is_dir() else None)
+    faults = trace_faults(found, schema.fields(), sources if bundle.is_dir() else None)
     for fault in faults:
         console.print(f"{file}: {fault}", markup=False, soft_wrap=True)
-    assumed = sum(entry.kind == "ASSUMPTION" for entry in trace.fields.values())
+    assumed = sum(entry.kind == "ASSUMPTION" for entry in found.fields.values())
     looked_up = "" if bundle.is_dir() else "; evidence not checked: no source_bundle/ next to it"
-    console.print(f"{len(trace.fields)} fields, {assumed} assumed, {len(faults)} faults{looked_up}", soft_wrap=True)
+    console.print(f"{len(found.fields)} fields, {assumed} assumed, {len(faults)} faults{looked_up}", soft_wrap=True)
     if faults:
         raise typer.Exit(1)
 

@@ -69,7 +69,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         attachments=_attachments(task),
         artifacts=tuple([await fetch_artifact(turn, artifact) for artifact in artifacts]),
         signals=tuple(signals),
-        children=tuple([await _child_result(turn, child) for child in children]),
+        children=tuple([await child_result(turn, child) for child in children]),
         facts=tuple(facts),
         answers=task.answers,
         roles=tuple(sorted(swarm.roles)),
@@ -142,7 +142,7 @@ async def _relatives(turn: Turn, child_ids: Sequence[str]) -> tuple[list[Task], 
     )
 
 
-async def _child_result(turn: Turn, child: Task) -> ChildResult:
+async def child_result(turn: Turn, child: Task) -> ChildResult:
     """Return a child task with its result and its artifacts in readable form."""
     result = child.result or TaskResult()
     return ChildResult(

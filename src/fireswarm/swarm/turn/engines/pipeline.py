@@ -20,7 +20,9 @@ from fireswarm.skills.routing import router
 from fireswarm.skills.running.returned import as_returned
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.swarm.records.pipeline_runs import read_kept
 from fireswarm.swarm.turn.engines.by_code import run_journaled
+from fireswarm.swarm.turn.inputs import child_result
 from fireswarm.swarm.turn.state import Turn
 
 
@@ -34,7 +36,11 @@ class PipelineEngine:
     async def run(self, turn: Turn) -> SkillResult:
         """Plan the next round as one journaled step, or end the run."""
         pipeline = turn.swarm.pipelines.by_skill[self.skill.name].pipeline
-        members = {turn.task.task_id, *turn.task.children}
+        kept = await read_kept(turn.swarm.store, turn.task, pipeline)
+        if kept:  # the run resumes an earlier one
+            children = [await child_result(turn, task) for task in kept]
+            turn.request = turn.request.model_copy(update={"children": (*children, *turn.request.children)})
+        members = {turn.task.task_id, *turn.task.children, *(task.task_id for task in kept)}
         limits = turn.swarm.settings.backbone
         turn.request = _with_own_files(turn.request, members).model_copy(update={"limits": limits})
 
@@ -60,9 +66,10 @@ class StepInputs(NamedTuple):
 async def inputs_of_step(turn: Turn, skill: Skill) -> StepInputs:
     """Return the turn's request without the files of a pipeline that tasks outside of the step's run made.
 
-    A run is the task that plans the steps, and the steps. A step that takes its inputs from its caller may run alone,
-    and then gets no files of a pipeline. Raises InvalidInput for another step of a pipeline in a task that the pipeline
-    did not plan: its code takes the files for those of the earlier steps.
+    A run is the task that plans the steps, the steps, and those that it keeps of a run that it resumes. A step that
+    takes its inputs from its caller may run alone, and then gets no files of a pipeline. Raises InvalidInput for
+    another step of a pipeline in a task that the pipeline did not plan: its code takes the files for those of the
+    earlier steps.
     """
     settings = turn.swarm.settings.backbone
     planner, pipeline = await _planner_of(turn)
@@ -73,7 +80,8 @@ async def inputs_of_step(turn: Turn, skill: Skill) -> StepInputs:
                 f"{planner.skill} has no step {step_id(turn.task.plan_key)!r} with the skill {skill.name} any "
                 "more: its file was changed during the run; submit the pipeline again"
             )
-        members = {planner.task_id, *planner.children}
+        kept = await read_kept(turn.swarm.store, planner, pipeline)
+        members = {planner.task_id, *planner.children, *(task.task_id for task in kept)}
         return _inputs(turn.request, members, step, pipeline.limits.lower(settings))
     owner = turn.swarm.pipelines.planner_of(skill.name)
     if owner and not turn.conversation.answer_schema:

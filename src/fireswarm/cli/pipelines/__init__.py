@@ -1,0 +1,1 @@
+"""``swarm pipeline``: its files, and how far the steps of a run are."""
