@@ -17,6 +17,7 @@ from fireswarm.contracts.skills.permissions import lasting_approvals
 from fireswarm.contracts.skills.skill import Reply
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import PolicyRefused
+from fireswarm.pipelines.loading import read_pipeline
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.parts import SwarmParts
@@ -113,7 +114,8 @@ async def test_artifact_of_a_skill_is_of_its_own_task(swarm: SwarmRig, tmp_path:
 def test_each_skill_that_makes_a_type_of_ours_is_packaged() -> None:
     packaged = load_catalog([packaged_path("skills")]).skills
     assert {name for makers in OWN_TYPES.values() for name in makers} <= packaged.keys()
-    assert {step.skill_name for step in NODE.steps} == {
+    files = packaged_path("pipelines").glob("*.yaml")
+    assert {step.skill_name for file in files for step in read_pipeline(file).pipeline.steps} == {
         name for name, skill in packaged.items() if skill.execution_mode
     }
 

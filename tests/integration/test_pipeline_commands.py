@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +19,7 @@ import pytest
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.pipelines.loading import load_pipelines
 from fireswarm.pipelines.rounds import RESUMES
+from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import load_catalog
 from fireswarm.swarm.parts import SwarmParts
 from tests.support.fleet import swarm_up, until
@@ -98,15 +103,22 @@ def test_task_that_is_no_run_is_named(tmp_path: Path) -> None:
     assert "is no run of a pipeline: `swarm show " in pipeline(tmp_path, "show", task).stderr
 
 
+@contextmanager
+def live(root: Path) -> Generator[None]:
+    """Run all roles as processes."""
+
+    async def served() -> bool:
+        return "role processes" in (root / "up.log").read_text()
+
+    with swarm_up(root):
+        anyio.run(partial(until, served, seconds=60, what="starting the roles"))
+        yield
+
+
 def test_new_pipeline_runs_at_once_without_a_key_and_is_resumed_from_a_step(tmp_path: Path) -> None:
     assert pipeline(tmp_path, "new", "words").returncode == 0
     (tmp_path / "note.txt").write_text("one two two\n")
-
-    async def served() -> bool:
-        return "role processes" in (tmp_path / "up.log").read_text()
-
-    with swarm_up(tmp_path):
-        anyio.run(partial(until, served, seconds=60, what="starting the roles"))
+    with live(tmp_path):
         ran = pipeline(tmp_path, "run", "words", "--input", "path=note.txt")
         assert ran.returncode == 0, ran.stdout + ran.stderr
         assert "most frequent: two (2), one (1)" in ran.stdout
@@ -122,6 +134,23 @@ def test_new_pipeline_runs_at_once_without_a_key_and_is_resumed_from_a_step(tmp_
             ("words-report", False, ["report.md"]),
         ]
         assert (shown["status"], shown["resume"], shown["why"]) == ("done", "", [])
+
+
+def test_csv_contract_runs_end_to_end_and_a_bad_sample_says_how_to_go_on(tmp_path: Path) -> None:
+    shutil.copytree(packaged_path("pipelines") / "csv-contract" / "example", tmp_path, dirs_exist_ok=True)
+    given = ["--input", "contract=contract.yaml", "--input", "data=drifted.csv"]
+    with live(tmp_path):
+        ran = pipeline(tmp_path, "run", "csv-contract", *given, "--input", "sample=sample.csv")
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert "drifted.csv: 4 rows, departs from the contract: renamed_column customer (1), " in ran.stdout
+        assert swarm(tmp_path, "artifacts", ran.stdout.split()[1], "--to", "out").returncode == 0
+        command = [sys.executable, "out/project/validator.py", "sample.csv"]
+        checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (checked.returncode, checked.stdout) == (0, "sample.csv: 3 rows, keeps the contract\n")
+        failed = pipeline(tmp_path, "run", "csv-contract", *given, "--input", "sample=drifted.csv")
+        assert failed.returncode == 1 and "the sample drifted.csv departs from the contract" in failed.stdout
+        shown = pipeline(tmp_path, "show", failed.stdout.split()[1])
+        assert shown.stdout.endswith("--from csv-validator\n")
 
 
 # ── resuming, on the real board ─────────────────────────────────────────────────────────────────────────

@@ -46,6 +46,9 @@ EXAMPLES: Examples = {
     "src/fireswarm/redaction/search.py: prefix_tree(hints)": [prefix_tree(["ab", "abc", "b"])],
     "src/fireswarm/redaction/shapes.py: source": [shape.source for shape in (*SHAPES, ADDRESS, *published_rules())],
     "skills/csv-forecast/scripts/target.py: f'(?<!\\\\w){re.escape(name.lower())}(?!\\\\w)'": [r"(?<!\w)a\ b(?!\w)"],
+    "skills/csv-intake/scripts/contract.py: self.pattern": [],  # of the contract, compiled only
+    "skills/csv-validator/scripts/cases.py: column['pattern']": [],  # of the contract, in the skill's process
+    "skills/csv-validator/scripts/validator.py: column['pattern']": [],  # of the contract, likewise or confined
     "skills/keyword-search-extractor/scripts/search_keywords.py: f'(?<!\\\\w)(?:{'|'.join(parts)})(?!\\\\w)'": [
         r"(?<!\w)(?:lease|time\s+to\s+live|a)(?!\w)"
     ],

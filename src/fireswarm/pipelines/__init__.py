@@ -3,10 +3,13 @@
 ``files`` carries a run's files from step to step, ``classifying`` finds out what a source is, ``scope`` limits the
 paths that may change, ``trace`` checks a schema against its sources, ``packages`` opens npm packages, ``gates`` checks
 the output of a step and an advisor's answer, ``definition`` is the contract of a pipeline's file, ``loading`` finds the
-files, ``rounds`` plans the steps. ``node`` has the code that the skills of the node pipeline share.
+files, ``rounds`` plans the steps. ``node`` has the code that the skills of the node pipeline share,
+``registered`` the gates of particular pipelines.
 A skill of a pipeline imports these names from here.
 """
 
+from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.frontmatter import explain_yaml, load_yaml
 from fireswarm.pipelines.classifying import READERS, classify
 from fireswarm.pipelines.documents.counting import (
     IGNORED_HEADERS,
@@ -56,6 +59,7 @@ from fireswarm.pipelines.node.scopes import ANSWERS
 from fireswarm.pipelines.node.shaping import quote_address
 from fireswarm.pipelines.node.writing import load_schema, material_of, write_diff, write_operations
 from fireswarm.pipelines.packages import find_transpiler, is_archive, listed_nodes, package_root, unpack
+from fireswarm.pipelines.registered.csv_contract import CONTRACT, read_unchanged
 from fireswarm.pipelines.registered.node import INFERRED, TRACE
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
 from fireswarm.pipelines.trace import MAX_ASSUMPTION_SHARE, is_telling, trace_faults
@@ -64,6 +68,7 @@ from fireswarm.processes.run import run_confined
 
 __all__ = [
     "ANSWERS",
+    "CONTRACT",
     "CREDENTIALS",
     "IGNORED_HEADERS",
     "INFERRED",
@@ -101,6 +106,8 @@ __all__ = [
     "count_calls",
     "count_openapi",
     "described_operations",
+    "explain_validation",
+    "explain_yaml",
     "field_of",
     "find_transpiler",
     "identifier",
@@ -113,6 +120,7 @@ __all__ = [
     "listed_nodes",
     "load_document",
     "load_schema",
+    "load_yaml",
     "lost_operations",
     "material_of",
     "measure",
@@ -121,6 +129,7 @@ __all__ = [
     "package_root",
     "page_as_markdown",
     "quote_address",
+    "read_unchanged",
     "recorded_node",
     "replay_cases",
     "run_confined",
