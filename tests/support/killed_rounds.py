@@ -16,7 +16,7 @@ import sys
 import traceback
 import uuid
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -197,14 +197,18 @@ async def check(swarm: SwarmRig, root_id: str, last: Task) -> None:
     assert await swarm.core.blobs.get(str(report.uri)) == b"short and long"
 
 
-def run_copy(scene: Scene) -> tuple[int, int]:
-    """Run ``live`` in a copy of this process; returns its exit code, negative for a signal, and its commits."""
+Play = Callable[[Scene, Callable[[], object]], Awaitable[None]]
+"""Lives through a scene, and calls its second argument at each event that counts."""
+
+
+def run_copy(scene: Scene, play: Play = live) -> tuple[int, int]:
+    """Run *play* in a copy of this process; returns its exit code, negative for a signal, and what it counted."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            anyio.run(partial(live, scene, lambda: os.write(write, b".")))
+            anyio.run(partial(play, scene, lambda: os.write(write, b".")))
             code = 0
         except BaseException:
             traceback.print_exc()
