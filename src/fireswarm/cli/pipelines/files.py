@@ -57,7 +57,13 @@ class FolderOfSwarm:
     def paths(self) -> Iterator[Path]:
         """Yield the files of all pipelines, in the order of the search."""
         for folder in pipeline_folders(self.settings):
-            yield from sorted(folder.glob("*.yaml"))
+            yield from map(_near, sorted(folder.glob("*.yaml")))
+
+
+def _near(path: Path) -> Path:
+    """Return a path relative to the current folder, if it is in it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def new(
@@ -88,7 +94,8 @@ def new(
         _print_faults(faults)
         raise typer.Exit(1)
     run = command_line("swarm", "pipeline", "run", name, "--input", "path=FILE")
-    console.prose(f"next: start `swarm up` (again, if it runs), then `{run}` in another terminal")
+    console.prose("next: start `swarm up`, again if it runs; then in another terminal:")
+    console.print(f"  {run}", soft_wrap=True)
 
 
 def _files_below(template: Path) -> list[Path]:

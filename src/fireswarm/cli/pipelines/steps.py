@@ -101,9 +101,8 @@ async def draw_run(swarm: Swarm, run: Task, file: PipelineFile, *, as_json: bool
     ]
     table("steps", ["step", "task", "status", "runs", "files", "summary"], rows, none="no steps", folded=("files",))
     for task, why in lines:
-        console.prose(
-            f"{task.plan_key or 'run'}: {task.summary}" if task.summary not in why else task.plan_key or "run"
-        )
+        told = "" if task.summary in why else f" {task.summary}"
+        console.prose(f"{task.plan_key or 'run'}:{told}")
         console.prose(why, style="yellow")
     if run.result is not None and run.result.artifacts:
         console.print(f"files: {command_line('swarm', 'artifacts', shown_id(run.task_id))}", soft_wrap=True)
