@@ -277,7 +277,7 @@ def test_doctor_says_how_the_model_is_reached_or_what_is_missing(model: str, sai
         ),
         (("submit", "x", "--role", "scout", "--context", "novalue"), "is not key=value"),
         (("submit", "x", "--role", "scout", "--skill", "ghost"), "there is no skill 'ghost'; omit it"),
-        (("submit", "x", "--pipeline", "ghost"), "unknown pipeline 'ghost'; known: node"),
+        (("submit", "x", "--pipeline", "ghost"), "unknown pipeline 'ghost'; known: csv-contract, node"),
         (("submit", "x", "--pipeline", "node", "--skill", "noop"), "exclude each other"),
         (("submit", "x", "--role", "scout", "--deadline", "2026-01-01"), "has passed: nothing was submitted"),
         (("show", "ghost"), "there is no task ghost"),
