@@ -219,6 +219,9 @@ def test_input_that_is_missing_too_large_or_changed_is_named(tmp_path: Path) -> 
     result, _ = run(tmp_path / "b", MADE, **{**given, "data": tmp_path})
     assert "data " in result.summary and "name a file by its path" in result.summary
     data = tmp_path / "data.csv"
+    data.write_bytes(b"a" * 20_000_001)
+    result, _ = run(tmp_path / "d", MADE, **{**given, "data": data})
+    assert result.summary.endswith("data.csv has more than 20,000,000 bytes: give a part of it")
     data.write_text("order_id\n1\n")
     intake, _ = run(tmp_path / "c", ("csv-intake",), **given, data=data)
     data.write_text("order_id\n2\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,6 @@ def _read(key: str, named: str) -> tuple[Path, bytes]:
     try:
         return place.resolve(), read_regular_file(place, MAX_BYTES[key])
     except OSError as error:
-        most = f"at most {MAX_BYTES[key]:,} bytes are read"
-        raise BadContract(
-            f"{key} {named} cannot be read ({error.strerror}; {most}): name a file by its path"
-        ) from error
+        if error.errno == errno.EFBIG:
+            raise BadContract(f"{key} {named} has more than {MAX_BYTES[key]:,} bytes: give a part of it") from error
+        raise BadContract(f"{key} {named} cannot be read ({error.strerror}): name a file by its path") from error
