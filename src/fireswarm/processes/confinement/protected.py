@@ -19,7 +19,7 @@ from fireswarm.processes.confinement.paths.names import (
     is_bare_repository,
     is_protected,
 )
-from fireswarm.processes.confinement.paths.program_files import program_files
+from fireswarm.processes.confinement.paths.program_files import folders_around, program_files
 from fireswarm.settings.run_folders import state_home, swarm_folders
 
 MAX_SEARCHED = 100_000
@@ -117,15 +117,16 @@ def _named_places(workspace: Path) -> Iterator[Path]:
 def linked_places(workspace: Path) -> list[Path]:
     """Return the places in *workspace* to which links with protected names, or in protected folders, lead.
 
-    Those of `program_files` belong to them, of which some are links. They need not exist. If ``.git`` is a link, these
-    are the protected names in the repository; they are too if the workspace is a repository itself. An environment of
-    Python that runs fireswarm itself is one of the places: what is written there runs at its next start.
+    The links may also be in a repository, or in the folder of a swarm, of which the workspace is a part. Places of
+    `program_files` belong to them, of which some are links. They need not exist. If ``.git`` is a link, these are the
+    protected names in the repository; they are too if the workspace is a repository itself. An environment of Python
+    that runs fireswarm itself is one of the places: what is written there runs at its next start.
     """
     found = [workspace / name for name in sorted(BARE_PROTECTED)] if is_bare_repository(workspace) else []
     environments = {Path(prefix).resolve() for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
     found += sorted(place for place in environments if place != workspace and place.is_relative_to(workspace))
     found += program_files(workspace)
-    for path in find_names(workspace):
+    for path in (path for folder in (workspace, *folders_around(workspace)) for path in find_names(folder)):
         is_git = path.name.casefold() == GIT
         for link in [path] if path.is_symlink() else [] if is_git else _links_in(path):
             place = Path(os.path.realpath(link))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from fireswarm.processes.confinement.paths.named_by_git import find_named_by_git, find_tree
 from fireswarm.settings.run_folders import STATE_FOLDER, named_places, swarm_folders
 
 SWARM_NAMES = ("swarm.yaml", "agent.yaml", "roles", "skills", "capabilities", "mailbox", "schemas", ".agents")
@@ -16,9 +17,17 @@ def program_files(workspace: Path) -> list[Path]:
 
     They need not exist, and may be links: code may neither change what they lead to nor put others in their place.
     """
-    found = dict.fromkeys([*named_places(), *_of_swarms()])
+    found = dict.fromkeys([*named_places(), *_of_swarms(), *find_named_by_git(workspace)])
     start = f"{workspace}/"
     return [place for place in found if str(place).startswith(start)]
+
+
+def folders_around(workspace: Path) -> list[Path]:
+    """Return the nearest repository, and the folders of swarms, of which *workspace* is only a part."""
+    tree = find_tree(workspace)
+    swarms = {folder.parent for folder in swarm_folders() if folder.name == STATE_FOLDER}
+    found = [tree] if tree is not None and tree != workspace else []
+    return [*found, *(above for above in workspace.parents if above in swarms and above != tree)]
 
 
 def _of_swarms() -> Iterator[Path]:
