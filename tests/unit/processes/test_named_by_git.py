@@ -231,7 +231,7 @@ def test_settings_are_read_by_git_once(repository: Path, monkeypatch: pytest.Mon
     plain_git(repository, "config", "core.hooksPath", "hooks")
     assert find_named_by_git(repository) == [repository / "hooks"]
     monkeypatch.setattr(named_by_git, "find_program", Mock(side_effect=AssertionError("again")))
-    assert linked_places(repository) == [repository / "hooks"]
+    assert repository / "hooks" in linked_places(repository)
 
 
 @pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_REPOSITORIES", "MAX_SETTINGS_BYTES"])

