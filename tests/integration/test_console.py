@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
+from pathlib import Path
 
 import anyio
 import httpx2
@@ -23,6 +27,7 @@ from fireswarm.contracts.swarm.outcome import Failed, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents.paths import task_path
+from tests.support.fleet import environment, lay_out
 from tests.support.swarm import SwarmRig, done, open_test_swarm
 
 pytestmark = pytest.mark.anyio
@@ -300,3 +305,20 @@ def test_diff_and_markdown_have_no_markup_of_their_text() -> None:
     assert draw_diff("+<b>") == '<span class="added">+&lt;b&gt;</span>'
     assert "<img" not in draw_markdown("![x](https://evil.example/x.png) <img src=x>")
     assert 'href="https://example.org"' in draw_markdown("[x](https://example.org)")
+
+
+def test_fleet_serves_the_console_and_stops_with_a_page_open(tmp_path: Path) -> None:
+    lay_out(tmp_path, {}, settings={"worker": {"drain_seconds": 1}})
+    command = [sys.executable, "-m", "fireswarm.cli", "up", "--roles", "memory", "--console", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            link = next(found[0] for line in process.stdout if (found := re.search(r"http://127\S+", line)))
+            with httpx2.Client(follow_redirects=True) as client:
+                assert "Nothing waits for a person" in client.get(link).text
+                with client.stream("GET", link.partition("/enter")[0] + "/events") as events:
+                    assert next(events.iter_lines()) == "retry: 2000"
+                    process.send_signal(signal.SIGINT)
+                    assert process.wait(120) == 0
+        finally:
+            process.kill()

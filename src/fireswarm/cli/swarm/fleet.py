@@ -7,9 +7,9 @@ import multiprocessing
 import os
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import psutil
@@ -19,14 +19,20 @@ from anyio.lowlevel import current_token
 
 from fireswarm.cli.shared.fleet import bound_to, fleet_of, print_address, refuse_second_fleet, stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
+from fireswarm.cli.swarm.api import console_beside
 from fireswarm.contracts.model_choice import NO_CHOICE
 from fireswarm.errors import ConfigError, InvalidInput, MissingApiKey
 from fireswarm.processes.watchdog import watch_loop
+from fireswarm.settings import Settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.role import RoleConfig, run
 from fireswarm.swarm.worker.supervisor import PARENT
+
+if TYPE_CHECKING:  # imports the skills, which `swarm --help` does not need
+    from fireswarm.contracts.swarm.role import RoleCard
+    from fireswarm.skills.packs.catalog import Catalog
 
 SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.rules", "firebase.json")
 
@@ -75,6 +81,9 @@ def up(
             "socket that only you can connect to.",
         ),
     ] = None,
+    console_port: Annotated[
+        int | None, typer.Option("--console", min=0, max=65535, help="Also serve the console on this loopback port.")
+    ] = None,
     join: Annotated[bool, typer.Option("--join", help="Start another fleet on a store that already has one.")] = False,
     root: Root = Path(),
     store: StoreUri = None,
@@ -86,22 +95,13 @@ def up(
     With --session, it executes only tasks of that session; without, tasks of every session. If a fleet already works on
     the embedded store of this folder, --join, --roles or --replicas is needed to start more role processes.
     """
-    from fireswarm.swarm.opening.confinement import confined_skills, describe, refusal
     from fireswarm.swarm.opening.open_parts import load_swarm, local_project, serving
 
     settings = settings_for(root, store, project, session, **bound_to(session))
     cards, catalog, *_ = load_swarm(settings)
-    chosen = [name for name in roles.split(",") if name] or sorted(cards)
-    for name in chosen:
-        if name not in cards:
-            raise ConfigError(f"--roles names {name!r}, which has no role card; known: {', '.join(sorted(cards))}")
+    chosen = _choose_roles(roles, cards)
     wanted = _replicas(chosen, replicas or [])
-    blocking = confined_skills(settings, [cards[name] for name in chosen], catalog)
-    confined = ""
-    if not (reason := refusal(settings.runtime.confinement)):
-        confined = describe(settings.runtime.confinement)
-    elif blocking:
-        errors.print(f"skills that will block: {', '.join(blocking)}: {reason}", markup=False, soft_wrap=True)
+    confined = _say_confinement(settings, [cards[name] for name in chosen], catalog)
 
     async def main() -> None:
         if not (join or roles or replicas):
@@ -110,6 +110,7 @@ def up(
             stop_signal() as stop,
             serving(settings, port=port) as uri,
             fleet_of(settings, uri, wanted).running() as fleet,
+            contextlib.AsyncExitStack() as stack,
         ):
             console.print(f"store {uri}", soft_wrap=True)
             if confined:
@@ -117,11 +118,34 @@ def up(
             _say_how_open(uri, port)
             if uri.startswith("firelite://"):
                 print_address(uri.removeprefix("firelite://"), local_project(settings))
+            if console_port is not None:
+                link = await stack.enter_async_context(console_beside(settings, uri, console_port, stop))
+                console.print(f"console, a link for one browser: {link}", soft_wrap=True, markup=False)
             console.print(f"{len(fleet.places)} role processes, logs in {fleet.logs}; Ctrl-C drains and stops")
             await stop.wait()
             console.print("draining ...")
 
     run_async(main)
+
+
+def _choose_roles(roles: str, cards: Mapping[str, RoleCard]) -> list[str]:
+    """Return the roles that *roles* lists, or all. Raises ConfigError for one without a card."""
+    chosen = [name for name in roles.split(",") if name] or sorted(cards)
+    for name in chosen:
+        if name not in cards:
+            raise ConfigError(f"--roles names {name!r}, which has no role card; known: {', '.join(sorted(cards))}")
+    return chosen
+
+
+def _say_confinement(settings: Settings, cards: Sequence[RoleCard], catalog: Catalog) -> str:
+    """Return how code is confined; without confinement "", and print the skills that need it."""
+    from fireswarm.swarm.opening.confinement import confined_skills, describe, refusal
+
+    if not (reason := refusal(settings.runtime.confinement)):
+        return describe(settings.runtime.confinement)
+    if blocking := confined_skills(settings, cards, catalog):
+        errors.print(f"skills that will block: {', '.join(blocking)}: {reason}", markup=False, soft_wrap=True)
+    return ""
 
 
 def _say_how_open(uri: str, port: int | None) -> None:
