@@ -133,8 +133,8 @@ def test_other_answers_than_the_options_are_refused_with_them(root: Path) -> Non
 
 def test_approval_without_a_terminal_names_the_options_of_this_command(root: Path) -> None:
     waiting = agent(root, "run", TASK, *script(root, *WORKING[1:]))
-    assert re.search(r"--resume-answer approval\.[0-9a-f]{16}=always allows Bash\(", waiting.stdout)
-    command = rf"agent resume {run_folder(root).name} --resume-answer approval\.[0-9a-f]{{16}}=yes"
+    assert re.search(r"--resume-answer approval\.[0-9a-f]{40}=always allows Bash\(", waiting.stdout)
+    command = rf"agent resume {run_folder(root).name} --resume-answer approval\.[0-9a-f]{{40}}=yes"
     assert re.search(command, waiting.stdout)
     assert "--always" not in waiting.stdout
 
@@ -225,7 +225,7 @@ def test_approval_without_its_id_is_refused_if_the_file_changed_since_the_questi
     refused = agent(root, "resume", "latest", "--resume-answer", "approval=yes")
     assert (refused.code, (root / "log").exists()) == (3, False)
     assert "changed since the question" in refused.stderr
-    earlier, now = (re.findall(r"approval\.[0-9a-f]{16}(?==yes)", shown.stdout)[0] for shown in (waiting, refused))
+    earlier, now = (re.findall(r"approval\.[0-9a-f]{40}(?==yes)", shown.stdout)[0] for shown in (waiting, refused))
     assert agent(root, "resume", "latest", "--resume-answer", f"{earlier}=yes").code == 3
     assert not (root / "log").exists()
     assert agent(root, "resume", "latest", "--resume-answer", f"{now}=yes").code == 0

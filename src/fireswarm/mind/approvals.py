@@ -40,8 +40,8 @@ from fireswarm.mind.calls.named_files import files_of
 from fireswarm.mind.calls.results import CallResult, Record, Step
 from fireswarm.redaction import Redactor, shows, spell
 
-DIGEST_CHARS = 16
-
+DIGEST_CHARS = 40
+"""Of a request's id: 160 bits, so that nobody finds two actions with one id. A person types it after a run stopped."""
 ASKED = "asked"
 """Name of the steps that note which action a person was asked about first."""
 

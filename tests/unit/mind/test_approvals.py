@@ -70,6 +70,15 @@ def test_always_holds_for_the_same_rule_in_later_steps_and_planned_tasks() -> No
     assert lasting_approvals({place_of(action, "0/1.1"): {"approval": "yes"}}) == {}
 
 
+def test_answer_under_a_shorter_hash_of_an_older_version_allows_nothing() -> None:
+    action = command("git push origin")
+    approve, scope, *step, shown = place_of(action, "0/1.1").split("/")
+    assert min(len(scope), len(shown)) >= 32, "a hash of 64 bits has two actions that a stranger can find"
+    for word in ("yes", "always"):
+        old = {"/".join((approve, scope[:16], *step, shown[:16])): {"approval": word}}
+        assert decision_on(action, place_of(action, "0/1.1"), old) is None
+
+
 @pytest.mark.parametrize("other", [Grant(CWD / "other"), Grant(CWD, role="scout")])
 def test_always_holds_for_one_folder_and_one_role_and_says_so(other: Grant) -> None:
     line = Call("Bash", "rm -rf *")

@@ -18,7 +18,6 @@ from fireswarm.mind import gate
 from fireswarm.skills.command_rules import CommandsOf
 from fireswarm.skills.packs.content_hash import whole_hash
 
-HASH_CHARS = 32
 MAX_HASHED_BYTES = 50_000_000
 """Of a larger file, its inode, its size and the time of its last change count: no program can set that time."""
 
@@ -68,7 +67,7 @@ def files_of(call: gate.Call, workspace: Path) -> tuple[str, ...]:
     if call.skill is not None:
         listed.insert(0, f"skill {call.skill.name} {whole_hash(call.skill.folder)}")
     if len(listed) > MAX_NAMED_FILES:
-        rest = hashlib.sha256("\n".join(listed[MAX_NAMED_FILES:]).encode()).hexdigest()[:HASH_CHARS]
+        rest = hashlib.sha256("\n".join(listed[MAX_NAMED_FILES:]).encode()).hexdigest()
         return (*listed[:MAX_NAMED_FILES], f"{len(listed) - MAX_NAMED_FILES:,} more sha256:{rest}")
     return tuple(listed)
 
@@ -142,7 +141,7 @@ def _value_of(path: Path) -> str:
             return f"is no file, so it cannot be approved {_unlike_any()}"
         if state.st_size > MAX_HASHED_BYTES:
             return f"{state.st_ino}-{state.st_size}-{state.st_ctime_ns}"
-        return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:HASH_CHARS]}"
+        return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
     except OSError:
         return "sha256:unreadable"
 

@@ -44,7 +44,7 @@ async def ask_user(run: ToolRun, step: Step) -> CallResult:
     if (left := await run.steered.leave_out(step)) is not None:
         return left
     name = _identifier(str(step.input.get("name") or "answer"))
-    asker = hashlib.sha256(f"{name}\n{asked}".encode()).hexdigest()[:12]
+    asker = hashlib.sha256(f"{name}\n{asked}".encode()).hexdigest()
     place = f"{run.assignment.phase}/{step.name}/{asker}"
     clean = run.mind.redact.clean
     options = step.input.get("options")

@@ -12,7 +12,6 @@ MAX_FILES = 1_000
 MAX_FILE_BYTES = 5_000_000
 """Limits of what is hashed as a version. Of a larger file, the size is."""
 
-HASH_CHARS = 16
 PART_BYTES = 1_000_000
 
 
@@ -33,7 +32,7 @@ def content_hash(folder: Path) -> str:
                 digest.update(f"{name}\0{len(content)}\0".encode() + content)
         except OSError:
             digest.update(f"{name}\0unreadable".encode())
-    return digest.hexdigest()[:HASH_CHARS]
+    return digest.hexdigest()
 
 
 def whole_hash(folder: Path) -> str:
@@ -48,7 +47,7 @@ def whole_hash(folder: Path) -> str:
             digest.update(_hash_of_file(path))
         except OSError:
             digest.update(b"unreadable")
-    return digest.hexdigest()[:HASH_CHARS]
+    return digest.hexdigest()
 
 
 def _every_file(folder: Path, seen: set[str]) -> Iterator[Path]:

@@ -113,7 +113,7 @@ def _parse_operator_advice(asks: AdviceRequest, given: Any) -> tuple[dict[str, A
 
 
 def _digest(asks: AdviceRequest) -> str:
-    return hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()[:12]
+    return hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()
 
 
 def _ask_a_person(step: str, place: str, asks: AdviceRequest, why: str) -> SkillResult:
