@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -16,23 +15,22 @@ import httpx2
 import pytest
 
 from fireswarm.console.access import ConsoleRole
-from fireswarm.console.application import HEADERS, PAGES, make_console
+from fireswarm.console.application import HEADERS, PAGES
 from fireswarm.console.rendering import draw_diff, draw_markdown
-from fireswarm.console.visit import Console
 from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.skills.artifact import ANSWER, Artifact
 from fireswarm.contracts.skills.permissions import Approval
 from fireswarm.contracts.skills.skill import Question
-from fireswarm.contracts.swarm.outcome import Failed, Waiting
-from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
-from fireswarm.redaction import Redactor
+from fireswarm.contracts.swarm.outcome import Failed
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.storage.documents.paths import task_path
+from tests.support.console import CONSOLE_SECRET, Browser, blocked, open_browser
 from tests.support.fleet import environment, lay_out
-from tests.support.swarm import SwarmRig, done, open_test_swarm
+from tests.support.swarm import done, open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
-SECRET = "hunter2-hunter2-hunter2"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAYLOADS = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -47,47 +45,10 @@ PAYLOADS = (
 )
 
 
-@dataclass(frozen=True)
-class Browser:
-    """A browser that entered a console."""
-
-    swarm: SwarmRig
-    console: Console
-    client: httpx2.AsyncClient
-    transport: httpx2.ASGITransport
-
-    async def page(self, path: str, status: int = 200) -> str:
-        answer = await self.client.get(f"/ui{path}")
-        assert answer.status_code == status, answer.text
-        return answer.text
-
-    async def send(self, path: str, **form: str) -> httpx2.Response:
-        """Send a form as a page of the console does."""
-        [token] = set(re.findall(r'name="token" value="([^"]+)"', await self.page("/new")))
-        return await self.client.post(f"/ui{path}", data={"token": token, **form})
-
-
-@contextlib.asynccontextmanager
-async def open_browser(swarm: SwarmRig, role: ConsoleRole = ConsoleRole.OPERATOR) -> AsyncGenerator[Browser]:
-    console = Console(swarm.client, Redactor((SECRET,)))
-    transport = httpx2.ASGITransport(app=make_console(console), raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        entered = await client.get(console.link("", console.entrance.new_link(role)))
-        assert entered.status_code == 303 and entered.headers["location"] == "/ui/"
-        yield Browser(swarm, console, client, transport)
-
-
 @pytest.fixture
 async def browser() -> AsyncGenerator[Browser]:
     async with open_test_swarm(session="s1") as swarm, open_browser(swarm) as opened:
         yield opened
-
-
-async def blocked(swarm: SwarmRig, *questions: Question, reason: StatusReason = StatusReason.INPUT_REQUIRED) -> Task:
-    task = await swarm.submit("needs a person", role="scout")
-    claimed = await swarm.claim_one()
-    await swarm.settle(claimed, Waiting(reason, "asks", questions=questions))
-    return await swarm.client.get(task)
 
 
 async def test_link_works_once_and_gives_a_cookie_that_scripts_and_other_sites_cannot_use(browser: Browser) -> None:
@@ -143,6 +104,7 @@ async def test_viewer_looks_and_changes_nothing() -> None:
         assert "look at me" in await viewer.page("/tasks")
         assert (await viewer.send(f"/tasks/{task.task_id}/cancel")).status_code == 403
         assert (await viewer.send("/tasks", objective="another")).status_code == 403
+        assert "only look" in await viewer.page("/new", 422)
         assert [(found.objective, found.status) for found in await swarm.client.tasks()] == [
             ("look at me", TaskStatus.QUEUED)
         ]
@@ -170,9 +132,9 @@ async def test_words_of_strangers_stay_words_on_every_page(browser: Browser, pay
 
 
 async def test_secrets_are_shown_on_no_page(browser: Browser) -> None:
-    task = await browser.swarm.submit(f"use {SECRET}", role="scout", context={"password": SECRET})
+    task = await browser.swarm.submit(f"use {CONSOLE_SECRET}", role="scout", context={"password": CONSOLE_SECRET})
     for path in ("/", "/tasks", f"/tasks/{task.task_id}"):
-        assert SECRET not in await browser.page(path)
+        assert CONSOLE_SECRET not in await browser.page(path)
 
 
 async def test_objective_of_a_form_is_submitted_once(browser: Browser) -> None:
@@ -264,16 +226,16 @@ async def test_answer_is_drawn_and_its_file_is_saved_and_not_shown(browser: Brow
     await browser.swarm.settle(await browser.swarm.claim_one(), result)
     shown = await browser.page(f"/tasks/{task.task_id}")
     assert "<h1>Title</h1>" in shown and "<strong>bold</strong>" in shown
-    saved = await browser.client.get(f"/ui/tasks/{task.task_id}/files/page.html")
+    saved = await browser.client.get(f"/ui/tasks/{task.task_id}/files/1")
     assert saved.headers["content-disposition"].startswith("attachment") and "<script>" in saved.text
-    assert await browser.page(f"/tasks/{task.task_id}/files/none", 404)
+    assert await browser.page(f"/tasks/{task.task_id}/files/9", 404)
 
 
 async def test_open_page_hears_of_a_change_and_the_store_is_read_only_then(browser: Browser) -> None:
     feed = browser.console.feed
     async with anyio.create_task_group() as group:
         group.start_soon(feed.follow)
-        feed.open_page()
+        assert feed.open_page("a browser")
         version = await feed.changed_since(0)  # the first answer of the listener
         before = browser.swarm.store.usage.reads
         await browser.page("/")
@@ -282,7 +244,7 @@ async def test_open_page_hears_of_a_change_and_the_store_is_read_only_then(brows
         await browser.swarm.submit("something new", role="scout")
         with anyio.fail_after(60):
             assert await feed.changed_since(version) > version
-        feed.close_page()
+        feed.close_page("a browser")
         group.cancel_scope.cancel()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,7 +24,7 @@ from fireswarm.console.access import Visitor
 from fireswarm.console.live import LivePage
 from fireswarm.console.pages import agents, inbox, mail, overview, runs, spend, task, tasks
 from fireswarm.console.visit import DONE, PREFIX, Console, Download, Goto, Shown, Visit
-from fireswarm.errors import FireswarmError
+from fireswarm.errors import FireswarmError, StoreUnavailable
 
 STATIC = {name: Path(__file__).parent / "static" / name for name in ("console.css", "console.js", "icon.svg")}
 
@@ -39,7 +40,8 @@ HEADERS: Mapping[str, str] = {
 """No script, style or address but the console's own, and no frame around it: its pages show what strangers wrote."""
 
 MAX_FIELDS = 200
-COUNT_SECONDS = 2.0
+PAGE_SECONDS = 8.0
+"""Time limit for the reads of a page: a store that is gone would let it wait for a minute."""
 
 Answer = Shown | Goto | Download
 PageMaker = Callable[[Visit], Awaitable[Answer]]
@@ -50,7 +52,7 @@ PAGES: Mapping[str, PageMaker] = {
     "/tasks": tasks.show,
     "/new": tasks.show_form,
     "/tasks/{task_id}": task.show,
-    "/tasks/{task_id}/files/{name:path}": task.download,
+    "/tasks/{task_id}/files/{number}": task.download,
     "/runs/{run_id}": runs.show,
     "/agents": agents.show,
     "/mail": mail.show_mail,
@@ -87,7 +89,24 @@ def make_console(console: Console, hosts: Collection[str] | None = LOOPBACK_HOST
     app = Starlette(routes=routes, exception_handlers={HTTPException: _show_http_error, Exception: _show_fault})
     app.router.redirect_slashes = False
     app.state.console = console
-    return Gate(app, AnyCaller(), console.redactor, hosts, MAX_BODY_BYTES)
+    return _known_first(Gate(app, AnyCaller(), console.redactor, hosts, MAX_BODY_BYTES), console)
+
+
+def _known_first(app: ASGIApp, console: Console) -> ASGIApp:
+    """Return the application that refuses a body of an unknown browser before it is read."""
+
+    async def check(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            request = Request(scope)
+            sends = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+            known = console.entrance.visitor(request.cookies.get(console.entrance.cookie, "")) is not None
+            if (sends or request.method == "POST") and not known:
+                response = Response("open the link of the console first", 401, {**HEADERS, "Connection": "close"})
+                await response(scope, receive, send)
+                return
+        await app(scope, receive, send)
+
+    return check
 
 
 def beside_api(api: ASGIApp, console: ASGIApp) -> ASGIApp:
@@ -110,15 +129,24 @@ def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Res
         if visitor is None:
             return _render(console, None, Shown("enter.html", status=401), request)
         path = {name: str(value) for name, value in request.path_params.items()}
-        form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=MAX_FIELDS))
+        try:
+            form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=MAX_FIELDS))
+        except ValueError:
+            return await _respond(console, visitor, _problem(422, "too many fields", "Send fewer fields."), request)
         if method == "POST" and (reason := _reason_to_refuse(request, visitor, form)):
             return await _respond(console, visitor, _problem(403, "not allowed", reason), request)
         visit = Visit(console, visitor, path, dict(request.query_params), form)
+        answer: Answer = _problem(503, "store away", "The store does not answer. Load the page again in a moment.")
         try:
-            answer = await make(visit)
+            with anyio.move_on_after(PAGE_SECONDS) as limit:
+                answer = await make(visit)
+            console.feed.report_store(away=limit.cancelled_caught)
         except FireswarmError as error:
             refusal = refusal_of(error, console.redactor)
             answer = _problem(refusal.status, refusal.code.replace("_", " "), refusal.detail)
+            console.feed.report_store(away=isinstance(error, StoreUnavailable))
+        if method == "POST":
+            console.feed.forget()
         return await _respond(console, visitor, answer, request)
 
     return endpoint
@@ -145,23 +173,23 @@ async def _respond(console: Console, visitor: Visitor, answer: Answer, request: 
     if isinstance(answer, Download):
         named = {"Content-Disposition": f'attachment; filename="{answer.file_name}"'}
         return Response(answer.data, media_type=answer.media_type, headers={**HEADERS, **named})
-    waiting = 0
+    waiting = ""
     if not console.feed.away:
         try:
-            found = await console.feed.remember("inbox", COUNT_SECONDS, lambda: inbox.find_waiting(console.swarm))
-            waiting = len(found)
+            with anyio.move_on_after(PAGE_SECONDS):
+                waiting = (await inbox.find_waiting(console)).count
         except FireswarmError as error:
             logger.warning("the inbox cannot be read: %s", error)
     return _render(console, visitor, answer, request, waiting)
 
 
-def _render(console: Console, visitor: Visitor | None, page: Shown, request: Request, waiting: int = 0) -> Response:
+def _render(console: Console, visitor: Visitor | None, page: Shown, request: Request, waiting: str = "") -> Response:
     values: dict[str, Any] = {
         "prefix": PREFIX,
         "visitor": visitor,
         "waiting": waiting,
         "here": request.url.path.removeprefix(PREFIX),
-        "done": DONE.get(request.query_params.get("done", ""), ""),
+        "done": DONE.get(request.query_params.get("done", ""), "") if visitor else "",
         "away": console.feed.away,
         **page.values,
     }
@@ -197,9 +225,10 @@ async def _static(request: Request) -> Response:
 
 async def _events(request: Request) -> Response:
     console: Console = request.app.state.console
-    if console.entrance.visitor(request.cookies.get(console.entrance.cookie, "")) is None:
+    visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
+    if visitor is None:
         return Response(status_code=401)
-    return LivePage(console.feed, console.stopping)
+    return LivePage(console.feed, visitor.form_token, console.stopping)
 
 
 async def _to_overview(request: Request) -> Response:

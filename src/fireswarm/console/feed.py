@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +18,11 @@ from fireswarm.storage.documents.paths import TASKS
 LISTENED = 25
 """Number of newest tasks that are listened to: one of them changes with every change of any task."""
 
-PAUSE_SECONDS = 1.0
+PAUSE_SECONDS = 3.0
 """Minimum time between two reports of changes, and before a lost store is tried again."""
+
+MAX_PAGES, MAX_PAGES_OF_BROWSER = 200, 20
+"""Maximum number of open pages that hear of changes: of all browsers, and of one."""
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +39,9 @@ class Feed:
     version: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _wanted: anyio.Event = field(default_factory=anyio.Event)
-    _pages: int = 0
+    _pages: Counter[str] = field(default_factory=Counter[str])
     _kept: dict[Hashable, tuple[float, Any]] = field(default_factory=dict[Hashable, tuple[float, Any]])
+    _reading: defaultdict[Hashable, anyio.Lock] = field(default_factory=lambda: defaultdict(anyio.Lock))
 
     async def follow(self) -> None:
         """Listen while pages are open, until canceled. A store that is away is tried again."""
@@ -61,25 +66,40 @@ class Feed:
             await self._changed.wait()
         return self.version
 
-    def open_page(self) -> None:
-        """Count a page that wants to hear of changes."""
-        self._pages += 1
+    def open_page(self, browser: str) -> bool:
+        """Count a page that wants to hear of changes; False, and nothing is counted, if there are too many."""
+        if self._pages[browser] >= MAX_PAGES_OF_BROWSER or self._pages.total() >= MAX_PAGES:
+            return False
+        self._pages[browser] += 1
         self._wanted.set()
+        return True
 
-    def close_page(self) -> None:
+    def close_page(self, browser: str) -> None:
         """Count a page less."""
-        self._pages -= 1
+        self._pages[browser] -= 1
+        if not self._pages[browser]:
+            del self._pages[browser]
         if not self._pages:
             self._wanted = anyio.Event()
 
     async def remember[T](self, name: Hashable, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
-        """Return what *read* gives, or gave within the last *seconds*."""
-        now = anyio.current_time()
-        if (kept := self._kept.get(name)) is not None and now - kept[0] < seconds:
-            return kept[1]
-        value = await read()
-        self._kept[name] = now, value
-        return value
+        """Return what *read* gives, or gave within the last *seconds*. Pages that come meanwhile wait for one read."""
+        async with self._reading[name]:
+            now = anyio.current_time()
+            if (kept := self._kept.get(name)) is not None and now - kept[0] < seconds:
+                return kept[1]
+            value = await read()
+            self._kept[name] = anyio.current_time(), value
+            return value
+
+    def forget(self) -> None:
+        """Read everything anew: this console changed something."""
+        self._kept.clear()
+
+    def report_store(self, *, away: bool) -> None:
+        """Note whether a page could read the store, and report a change of that."""
+        if away != self.away:
+            self._report(away=away)
 
     def _report(self, *, away: bool) -> None:
         self.away = away

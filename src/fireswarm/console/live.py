@@ -18,23 +18,26 @@ class LivePage(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, feed: Feed, stopping: anyio.Event) -> None:
+    def __init__(self, feed: Feed, browser: str, stopping: anyio.Event) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}, media_type=self.media_type)
         del self.headers["content-length"]
         self._feed = feed
+        self._browser = browser
         self._stopping = stopping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send an event for each change until the stream ends."""
+        if not self._feed.open_page(self._browser):
+            await Response("too many open pages", 503)(scope, receive, send)
+            return
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        self._feed.open_page()
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._until_gone, receive, group)
                 group.start_soon(self._until_stopped, group)
                 await self._tell(send)
         finally:
-            self._feed.close_page()
+            self._feed.close_page(self._browser)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _tell(self, send: Send) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import nh3
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -24,6 +25,9 @@ SAFE_TAGS = frozenset(
 )
 """Tags of a model's Markdown. Images are left out: they would be read from other hosts."""
 
+MAX_CLEANED_CHARS = 10_000
+"""Of a text of which a line is shown, this much is searched for secrets before it is cut."""
+
 AGES = ((90, 1, "s"), (5_400, 60, "min"), (129_600, 3_600, "h"), (float("inf"), 86_400, "d"))
 """Units of an age: up to how many seconds, and the seconds of one."""
 
@@ -38,6 +42,9 @@ def make_environment(redactor: Redactor) -> Environment:
             return value
         return spell(redactor.clean(value))
 
+    def clean_line(text: str, length: int = 120) -> str:
+        return clip_line(redactor.clean(str(text)[:MAX_CLEANED_CHARS]), length)
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -49,12 +56,18 @@ def make_environment(redactor: Redactor) -> Environment:
     )
     environment.filters |= {
         "ago": describe_age,
-        "clip": clip_line,
+        "clip": clean_line,
         "as_json": as_json,
+        "quoted": quote_part,
         "diff": _with(redactor, draw_diff),
         "markdown": _with(redactor, draw_markdown),
     }
     return environment
+
+
+def quote_part(text: str) -> str:
+    """Return *text* as one part of an address: a slash or a question mark in it is no more than a character."""
+    return quote(text, safe="")
 
 
 def clip_line(text: str, length: int = 120) -> str:
@@ -67,9 +80,9 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
 
 
-def describe_age(moment: datetime | None) -> Markup | str:
-    """Return the time since *moment* as an element that the page keeps up to date; "-" for None."""
-    if moment is None:
+def describe_age(moment: Any) -> Markup | str:
+    """Return the time since *moment* as an element that the page keeps up to date; "-" for what is no time."""
+    if not isinstance(moment, datetime):
         return "-"
     seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
     size, unit = next((size, unit) for limit, size, unit in AGES if seconds < limit)
@@ -90,7 +103,7 @@ def draw_diff(text: str) -> Markup:
 
 
 def draw_markdown(text: str) -> Markup:
-    """Return a model's Markdown as HTML: its HTML as text, no images, links with their address beside them."""
+    """Return a model's Markdown as HTML: its HTML as text, no images, links to the web and mail only."""
     drawn = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("image").render(text)
     schemes = {"http", "https", "mailto"}
     return Markup(nh3.clean(drawn, tags=set(SAFE_TAGS), attributes={"a": {"href"}}, url_schemes=schemes))

@@ -105,7 +105,8 @@ async def _serve(
         service = ApiSession(swarm, redactor)
         application = make_console(pages, hosts)
         if access is not None:
-            application = beside_api(protected_application(service, access, hosts=hosts), application)
+            for_programs = protected_application(service, access, hosts=hosts)
+            application = beside_api(for_programs, application) if hosts is not None else for_programs
         link = pages.link(address, pages.entrance.new_link(ConsoleRole.VIEWER if viewer else ConsoleRole.OPERATOR))
 
         def say() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fireswarm.client import Swarm
 from fireswarm.console.pages.questions import shown_questions
-from fireswarm.console.visit import Shown, Visit
+from fireswarm.console.visit import Console, Shown, Visit
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import TASKS
-from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
+from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
 
 NEEDS_PERSON = frozenset(StatusReason) - {
     StatusReason.DEPENDENCIES,
@@ -17,17 +19,43 @@ NEEDS_PERSON = frozenset(StatusReason) - {
 }
 """Reasons that no agent can end by itself; so is a blocked task without a reason."""
 
-READ = 200
+READ = 100
 """Maximum number of blocked tasks that are read, the newest first."""
+
+KEPT_SECONDS = 10.0
+"""How long the inbox is kept for all pages; an action of this console reads it anew."""
 
 SHOWN = 50
 
 
-async def find_waiting(swarm: Swarm) -> list[Task]:
-    """Return the tasks that wait for a person, most recently changed first."""
+@dataclass(frozen=True, slots=True)
+class Inbox:
+    """The tasks that wait for a person, longest first; ``unreadable`` are ids of blocked documents with a fault.
+
+    ``more`` is True if older blocked tasks were not read.
+    """
+
+    tasks: tuple[Task, ...]
+    unreadable: tuple[str, ...]
+    more: bool
+
+    @property
+    def count(self) -> str:
+        """The number of tasks, "" for none."""
+        return f"{len(self.tasks)}{'+' if self.more else ''}" if self.tasks else ""
+
+
+async def find_waiting(console: Console) -> Inbox:
+    """Return what waits for a person."""
+    return await console.feed.remember("inbox", KEPT_SECONDS, lambda: _read(console.swarm))
+
+
+async def _read(swarm: Swarm) -> Inbox:
     query = queries.newest(TASKS, "updated_at", READ, status=TaskStatus.BLOCKED.value)
-    blocked = parse_readable(await swarm.parts.store.query(query), parse_task_snapshot)
-    return [task for task in blocked if task.status_reason is None or _needs_person(task)]
+    snapshots = await swarm.parts.store.query(query)
+    blocked, others = parse_all(snapshots, parse_task_snapshot)
+    waiting = [task for task in reversed(blocked) if task.status_reason is None or _needs_person(task)]
+    return Inbox(tuple(waiting), tuple(snapshot.id for snapshot, _ in others), len(snapshots) == READ)
 
 
 def _needs_person(task: Task) -> bool:
@@ -39,13 +67,13 @@ def _needs_person(task: Task) -> bool:
 
 async def show(visit: Visit) -> Shown:
     """Make the page."""
-    found = await find_waiting(visit.swarm)
+    found = await find_waiting(visit.console)
     items = [
         {
             "task": task,
             "why": await visit.swarm.explain(task),
             "questions": await shown_questions(visit.swarm, task),
         }
-        for task in found[:SHOWN]
+        for task in found.tasks[:SHOWN]
     ]
-    return Shown("inbox.html", {"items": items, "more": len(found) - len(items)})
+    return Shown("inbox.html", {"items": items, "more": len(found.tasks) - len(items), "unreadable": found.unreadable})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fireswarm.console.visit import Shown, Visit
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY
-from fireswarm.storage.memory.fact_documents import is_wrong
+from fireswarm.storage.documents.read import parse_readable
+from fireswarm.storage.memory.fact_documents import parse_fact
 
 SHOWN = 50
 
@@ -21,14 +20,9 @@ async def show_mail(visit: Visit) -> Shown:
 async def show_memory(visit: Visit) -> Shown:
     """Make the page of the newest facts, or of those that share a word with a query."""
     text = visit.query.get("query", "").strip()
-    facts: list[dict[str, Any]] = []
     if text:
-        facts = [fact.model_dump() for fact in await visit.swarm.recall(text, limit=SHOWN)]
+        facts = await visit.swarm.recall(text, limit=SHOWN)
     else:
         query = queries.newest(MEMORY, "created_at", SHOWN, type="fact")
-        for item in await visit.swarm.parts.store.query(query):
-            data = item.data or {}
-            named = {"bucket": data.get("bucket", ""), "key": data.get("key", ""), "source": data.get("source", "")}
-            learned = {"value": data.get("value"), "learned_at": data.get("created_at"), "wrong": is_wrong(data)}
-            facts.append({**named, **learned})
+        facts = parse_readable(await visit.swarm.parts.store.query(query), parse_fact)
     return Shown("memory.html", {"facts": facts, "query": text})

@@ -13,8 +13,10 @@ from fireswarm.console.visit import Shown, Visit
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.storage.documents import queries
 
-COUNT_SECONDS, DAY_SECONDS = 10.0, 60.0
-"""How long counts of tasks, and those of whole days, are kept: each costs reads, for all open pages together."""
+LATEST_SECONDS, COUNT_SECONDS, DAY_SECONDS = 3.0, 10.0, 60.0
+"""How long the latest tasks, counts, and counts of whole days are kept: each costs reads, once for all open pages."""
+
+MAX_AGE_SECONDS = 10**9
 
 SHOWN = 10
 
@@ -30,17 +32,20 @@ async def show(visit: Visit) -> Shown:
     for agent in living:
         if agent.queue_hints.queued:
             hints = agent.queue_hints
-            oldest[agent.role] = {"queued": hints.queued, "since": now - timedelta(seconds=hints.oldest_seconds)}
-    waiting = await find_waiting(swarm)
+            age = hints.oldest_seconds if 0 <= hints.oldest_seconds < MAX_AGE_SECONDS else 0.0  # a hand may write any
+            oldest[agent.role] = {"queued": hints.queued, "since": now - timedelta(seconds=age)}
+    waiting = await find_waiting(visit.console)
+    latest = await feed.remember("latest", LATEST_SECONDS, lambda: swarm.tasks(limit=SHOWN))
     values = {
-        "waiting_tasks": waiting[:SHOWN],
-        "more_waiting": max(0, len(waiting) - SHOWN),
+        "waiting_tasks": waiting.tasks[:SHOWN],
+        "more_waiting": max(0, len(waiting.tasks) - SHOWN),
         "counts": counts,
         "days": days,
         "agents": living,
         "states": {agent.agent_id: agent.state_at(now) for agent in living},
         "oldest": dict(sorted(oldest.items())),
-        "latest": await swarm.tasks(limit=SHOWN),
+        "latest": latest,
+        "unreadable": waiting.unreadable,
     }
     return Shown("overview.html", values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,16 +11,22 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import FireswarmError, InvalidInput
+
+MAX_DIFF_BYTES = 200_000
 
 FIELD = "answer-"
 """Beginning of the name of a form's field; the id of its question follows."""
 
 
+logger = logging.getLogger(__name__)
+
+
 async def shown_questions(swarm: Swarm, task: Task) -> list[Question]:
     """Return the questions of a task, without those that belong to a request, such as the reason of a refusal.
 
-    A change that was cut is read whole, since a person decides on all of it.
+    A change that was cut is read whole, since a person decides on all of it. One that cannot be, or is too large for a
+    page, keeps its ``whole_diff``: it cannot be allowed here.
     """
     asked = [item for item in task.questions if item.approval is not None or not item.step.startswith(f"{APPROVE}/")]
     return [await _whole(swarm, question) for question in asked]
@@ -29,7 +36,13 @@ async def _whole(swarm: Swarm, question: Question) -> Question:
     approval = question.approval
     if approval is None or not approval.whole_diff:
         return question
-    diff = (await swarm.parts.blobs.get(approval.whole_diff)).decode("utf-8", "replace")
+    try:
+        if await swarm.parts.blobs.size(approval.whole_diff) > MAX_DIFF_BYTES:
+            return question
+        diff = (await swarm.parts.blobs.get(approval.whole_diff)).decode("utf-8", "replace")
+    except FireswarmError as error:
+        logger.warning("the change of a request cannot be read: %s", error)
+        return question
     whole = approval.model_copy(update={"diff": diff, "whole_diff": ""})
     return question.model_copy(update={"approval": whole})
 
@@ -52,5 +65,5 @@ def _value_of(question: Question, text: str) -> Any:
         return text.replace("\r\n", "\n")
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text  # the check of the answer says what it expects

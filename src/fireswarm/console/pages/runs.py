@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from fireswarm.console.visit import Shown, Visit
 from fireswarm.contracts.swarm.event import EventType
@@ -32,7 +32,10 @@ async def show(visit: Visit) -> Shown:
     return Shown("run.html", {**values, "step": SHOWN_EVENTS})
 
 
-def _row(number: int, event: Mapping[str, Any]) -> dict[str, Any]:
-    kind, payload = str(event.get("type")), dict(event.get("payload") or {})
+def _row(number: int, found: Any) -> dict[str, Any]:
+    """Return the values of an event's row; of a malformed one, which a hand wrote, what there is."""
+    event: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {"type": found}
+    kind, given = str(event.get("type")), event.get("payload")
+    payload: dict[str, Any] = dict(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else {}
     text = describe_event(KINDS[kind], payload) if kind in KINDS else str(payload.get("step", ""))
     return {"number": number, "at": event.get("ts"), "kind": kind, "text": text, "payload": payload}

@@ -12,7 +12,7 @@ from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
-from fireswarm.swarm.records.artifacts import find_artifact, name_of, read_answer, read_content
+from fireswarm.swarm.records.artifacts import name_of, read_answer, read_content
 
 SHOWN_RUNS = 20
 SHOWN_TREE = 500
@@ -53,9 +53,13 @@ async def download(visit: Visit) -> Download:
     """Return a file of the task. It is saved, never shown: a model or a stranger wrote it."""
     swarm = visit.swarm
     task = await swarm.get(visit.path["task_id"])
-    artifact = find_artifact(task, visit.path["name"])
+    artifacts = task.result.artifacts if task.result is not None else ()
+    number = visit.path["number"]
+    if not (number.isdecimal() and len(number) < 10 and int(number) < len(artifacts)):
+        raise NotFound(f"the task has no file {number}: it has {len(artifacts)}")
+    artifact = artifacts[int(number)]
     if artifact.uri is not None and not swarm.parts.blobs.holds(artifact.uri, task.session_hash):
-        raise NotFound(f"the artifact {visit.path['name']!r} is not in the blob store of its session")
+        raise NotFound("this file is not in the blob store of its session")
     content = await read_content(swarm.parts.blobs, artifact, MAX_FILE_BYTES)
     return Download(content.data, content.media_type, content.file_name)
 

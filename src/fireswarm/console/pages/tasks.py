@@ -7,12 +7,13 @@ from urllib.parse import urlencode
 from fireswarm.api.paging import DEFAULT_LIMIT, read_any_page
 from fireswarm.console.visit import Goto, Shown, Visit
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, StatusReason, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_task_snapshot
 
+MAX_DIGITS = 10
 FILTERS = ("status", "reason", "role", "session")
 
 
@@ -44,7 +45,9 @@ async def show(visit: Visit) -> Shown:
 
 
 async def show_form(visit: Visit) -> Shown:
-    """Make the form of a new objective."""
+    """Make the form of a new objective. Raises InvalidInput for a browser that may only look."""
+    if not visit.visitor.acts:
+        raise InvalidInput("this link may only look: ask for a link of an operator")
     roles = sorted(visit.swarm.parts.roles.values(), key=lambda card: card.name)
     return Shown("new.html", {"roles": roles, "default": DEFAULT_ROLE})
 
@@ -57,7 +60,7 @@ async def submit(visit: Visit) -> Goto:
         "assigned_to": form.get("role") or DEFAULT_ROLE,
         "session_hash": visit.swarm.session,
         "created_by": "console",
-        "priority": _whole_number(form.get("priority", ""), "priority") or 5,
+        "priority": _whole_number(form.get("priority") or str(DEFAULT_PRIORITY), "priority"),
         "expected_outcome": form.get("expected_outcome", "").strip(),
         "review_plan": form.get("review_plan") == "yes",
         "context": {"path": form["path"].strip()} if form.get("path", "").strip() else {},
@@ -77,6 +80,6 @@ def _one_of[T: (TaskStatus, StatusReason)](words: type[T], given: str) -> str | 
 
 
 def _whole_number(text: str, name: str) -> int:
-    if text.strip() and not text.strip().isdecimal():
+    if text.strip() and not (text.strip().isdecimal() and len(text.strip()) < MAX_DIGITS):
         raise InvalidInput(f"{name} must be a whole number")
     return int(text.strip() or 0)

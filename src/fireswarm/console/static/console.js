@@ -1,48 +1,93 @@
 // Keeps an open page up to date: on a change it reads itself anew, and replaces only the regions that changed.
 const AGES = [[90, "s", 1], [5400, "min", 60], [129600, "h", 3600], [Infinity, "d", 86400]];
+const GUARD_MS = 700, RETRY_MS = 5000, KEPT_MS = 11000;
+const STORE = "The store cannot be reached. This page goes on by itself when it is back.";
 const away = document.getElementById("away");
-let reading = false, again = false;
+let reading = false, again = false, moved = 0, later = 0;
 
-function isBusy(region) {
-  const selection = getSelection();
-  const edited = [...region.querySelectorAll("input:not([type=hidden]), textarea, select")].some((field) =>
-    field.tagName === "SELECT" ? field.selectedIndex > 0 : field.type !== "number" && field.value !== field.defaultValue);
-  return edited || region.contains(document.activeElement) || (!selection.isCollapsed && selection.containsNode(region, true));
+function say(text) {
+  away.textContent = text;
+  away.hidden = !text;
 }
 
-function keepOpen(from, to) {
-  const open = new Set([...from.querySelectorAll("details[open] > summary")].map((summary) => summary.textContent));
+function isEdited(field) {
+  if (field.tagName === "SELECT") return [...field.options].some((option, at) => option.selected !== (option.defaultSelected || (at === 0 && !field.querySelector("[selected]"))));
+  return field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
+}
+
+// A region is left alone while a person types, has focus or selects in it, or while the pointer is over its buttons.
+function isBusy(region) {
+  const selection = getSelection();
+  return [...region.querySelectorAll("input:not([type=hidden]), textarea, select")].some(isEdited)
+    || region.contains(document.activeElement)
+    || (region.matches(":hover") && region.querySelector("form") !== null)
+    || (!selection.isCollapsed && selection.containsNode(region, true));
+}
+
+function bare(region) {
+  const copy = region.cloneNode(true);
+  for (const time of copy.querySelectorAll("time")) time.textContent = "";
+  for (const details of copy.querySelectorAll("details")) details.removeAttribute("open");
+  return copy.innerHTML;
+}
+
+function keep(from, to) {
+  const states = new Map([...from.querySelectorAll("details")].map((each) => [each.querySelector("summary")?.textContent, each.open]));
   for (const details of to.querySelectorAll("details")) {
-    if (open.has(details.querySelector("summary")?.textContent)) details.open = true;
+    const open = states.get(details.querySelector("summary")?.textContent);
+    if (open !== undefined) details.open = open;
   }
+  return [...from.querySelectorAll("pre, .wide")].map((each) => [each.scrollTop, each.scrollLeft]);
+}
+
+function replace(region, other) {
+  const scrolled = keep(region, other);
+  region.replaceChildren(...other.childNodes);
+  region.querySelectorAll("pre, .wide").forEach((each, at) => { [each.scrollTop, each.scrollLeft] = scrolled[at] ?? [0, 0]; });
+  moved = performance.now();
 }
 
 async function refresh() {
+  if (document.visibilityState !== "visible") return;
   if (reading) { again = true; return; }
   reading = true;
   try {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (response.status === 401) { say("The console was started again: open its new link."); return; }
+    if (response.status === 503) { say(STORE); return; }
     if (!response.ok) return;
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    say(fresh.getElementById("away")?.hidden === false ? STORE : "");
     document.title = fresh.title;
     for (const region of document.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(region.id);
-      if (!other || region.innerHTML === other.innerHTML || isBusy(region)) continue;
-      keepOpen(region, other);
-      region.replaceChildren(...other.childNodes);
+      if (!other || bare(region) === bare(other)) continue;
+      if (isBusy(region)) again = true;
+      else replace(region, other);
     }
-  } catch { away.hidden = false; } finally {
+  } catch { say("The console does not answer."); } finally {
     reading = false;
-    if (again) { again = false; setTimeout(refresh, 1000); }
+    if (again) { again = false; setTimeout(refresh, RETRY_MS); }
   }
 }
 
+function hear() {
+  refresh();
+  clearTimeout(later);
+  later = setTimeout(refresh, KEPT_MS);  // the server keeps some lists for ten seconds
+}
+
+// A browser opens six connections to a host: of all pages, one holds a stream and tells the others.
 function follow() {
-  const events = new EventSource(document.querySelector(".brand").getAttribute("href") + "events");
-  events.addEventListener("changed", () => { away.hidden = true; refresh(); });
-  events.addEventListener("away", () => { away.hidden = false; });
-  events.addEventListener("error", () => { away.hidden = false; });
-  events.addEventListener("open", () => { away.hidden = true; });
+  const channel = new BroadcastChannel("fireswarm-changes");
+  channel.addEventListener("message", hear);
+  const open = () => new Promise(() => {
+    const events = new EventSource(document.querySelector(".brand").getAttribute("href") + "events");
+    for (const kind of ["changed", "away", "error"]) {
+      events.addEventListener(kind, () => { channel.postMessage(kind); hear(); });
+    }
+  });
+  if (navigator.locks) navigator.locks.request("fireswarm-events", open); else open();
 }
 
 function tick() {
@@ -51,6 +96,7 @@ function tick() {
     const [, unit, size] = AGES.find(([limit]) => seconds < limit);
     time.textContent = `${Math.round(seconds / size)} ${unit}`;
   }
+  if (!away.hidden) refresh();
 }
 
 function move(step) {
@@ -70,9 +116,17 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
+// What moved under the pointer a moment ago is not what a person meant to press.
+document.addEventListener("click", (event) => {
+  if (performance.now() - moved < GUARD_MS && event.target.closest("button")) event.preventDefault();
+}, true);
+
 document.addEventListener("submit", (event) => {
   setTimeout(() => { for (const button of event.target.querySelectorAll("button")) button.disabled = true; });
 });
 
+document.addEventListener("visibilitychange", refresh);
+if (location.search.includes("done=")) history.replaceState(null, "", location.pathname);
 follow();
-setInterval(tick, 10000);
+refresh();
+setInterval(tick, RETRY_MS);
