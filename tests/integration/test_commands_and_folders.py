@@ -18,8 +18,8 @@ from tests.support.fleet import environment, lay_out
 from tests.support.swarm_command import swarm
 
 CREATING = {
-    "demo", "init", "up", "role", "submit", "api", "pipeline demo", "pipeline new", "pipeline run", "store serve",
-    "store restore", "store import", "store backup", "store export",
+    "demo", "init", "up", "role", "submit", "api", "console", "pipeline demo", "pipeline new", "pipeline run",
+    "store serve", "store restore", "store import", "store backup", "store export",
 }  # fmt: skip
 """Commands whose purpose is to write."""
 
