@@ -10,7 +10,7 @@ import httpx2
 
 from fireswarm.console.access import ConsoleRole
 from fireswarm.console.application import make_console
-from fireswarm.console.visit import Console
+from fireswarm.console.visit import WebConsole
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task
@@ -25,7 +25,7 @@ class Browser:
     """A browser that entered a console."""
 
     swarm: SwarmRig
-    console: Console
+    console: WebConsole
     client: httpx2.AsyncClient
     transport: httpx2.ASGITransport
 
@@ -48,7 +48,7 @@ class Browser:
 
 @contextlib.asynccontextmanager
 async def open_browser(swarm: SwarmRig, role: ConsoleRole = ConsoleRole.OPERATOR) -> AsyncGenerator[Browser]:
-    console = Console(swarm.client, Redactor((CONSOLE_SECRET,)))
+    console = WebConsole(swarm.client, Redactor((CONSOLE_SECRET,)))
     transport = httpx2.ASGITransport(app=make_console(console), raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         entered = await client.get(console.link("", console.entrance.new_link(role)))

@@ -23,7 +23,7 @@ from fireswarm.api.problems import refusal_of
 from fireswarm.console.access import Visitor
 from fireswarm.console.live import LivePage
 from fireswarm.console.pages import agents, inbox, mail, overview, runs, spend, task, tasks
-from fireswarm.console.visit import DONE, PREFIX, Console, Download, Goto, Shown, Visit
+from fireswarm.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.errors import FireswarmError, StoreUnavailable
 
 STATIC = {name: Path(__file__).parent / "static" / name for name in ("console.css", "console.js", "icon.svg")}
@@ -75,7 +75,7 @@ class AnyCaller:
         return True
 
 
-def make_console(console: Console, hosts: Collection[str] | None = LOOPBACK_HOSTS) -> ASGIApp:
+def make_console(console: WebConsole, hosts: Collection[str] | None = LOOPBACK_HOSTS) -> ASGIApp:
     """Return the application, behind the gate that checks the host and size of requests."""
     routes = [
         Route(f"{PREFIX}/enter", _enter, methods=["GET"]),
@@ -92,7 +92,7 @@ def make_console(console: Console, hosts: Collection[str] | None = LOOPBACK_HOST
     return _known_first(Gate(app, AnyCaller(), console.redactor, hosts, MAX_BODY_BYTES), console)
 
 
-def _known_first(app: ASGIApp, console: Console) -> ASGIApp:
+def _known_first(app: ASGIApp, console: WebConsole) -> ASGIApp:
     """Return the application that refuses a body of an unknown browser before it is read."""
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,7 +124,7 @@ def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Res
     """Return the endpoint of a page or an action: it knows the browser, and reports errors as pages."""
 
     async def endpoint(request: Request) -> Response:
-        console: Console = request.app.state.console
+        console: WebConsole = request.app.state.console
         visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
         if visitor is None:
             return _render(console, None, Shown("enter.html", status=401), request)
@@ -166,7 +166,7 @@ def _reason_to_refuse(request: Request, visitor: Visitor, form: Mapping[str, str
     return ""
 
 
-async def _respond(console: Console, visitor: Visitor, answer: Answer, request: Request) -> Response:
+async def _respond(console: WebConsole, visitor: Visitor, answer: Answer, request: Request) -> Response:
     if isinstance(answer, Goto):
         query = f"?{urlencode({'done': answer.done})}" if answer.done else ""
         return RedirectResponse(f"{PREFIX}{answer.path}{query}", 303, HEADERS)
@@ -183,7 +183,7 @@ async def _respond(console: Console, visitor: Visitor, answer: Answer, request: 
     return _render(console, visitor, answer, request, waiting)
 
 
-def _render(console: Console, visitor: Visitor | None, page: Shown, request: Request, waiting: str = "") -> Response:
+def _render(console: WebConsole, visitor: Visitor | None, page: Shown, request: Request, waiting: str = "") -> Response:
     values: dict[str, Any] = {
         "prefix": PREFIX,
         "visitor": visitor,
@@ -203,7 +203,7 @@ def _problem(status: int, title: str, detail: str) -> Shown:
 
 async def _enter(request: Request) -> Response:
     """Exchange the secret of a link for a cookie. The address without the secret is what the browser keeps."""
-    console: Console = request.app.state.console
+    console: WebConsole = request.app.state.console
     entrance = console.entrance
     given = request.cookies.get(entrance.cookie, "")
     value = entrance.enter(request.query_params.get("key", ""))
@@ -224,7 +224,7 @@ async def _static(request: Request) -> Response:
 
 
 async def _events(request: Request) -> Response:
-    console: Console = request.app.state.console
+    console: WebConsole = request.app.state.console
     visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
     if visitor is None:
         return Response(status_code=401)
@@ -238,7 +238,7 @@ async def _to_overview(request: Request) -> Response:
 async def _show_http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     title = HTTPStatus(status).phrase
-    console: Console = request.app.state.console
+    console: WebConsole = request.app.state.console
     visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
     return _render(console, visitor, _problem(status, title, "There is no such page."), request)
 

@@ -20,7 +20,7 @@ PREFIX = "/ui"
 
 
 @dataclass(frozen=True, slots=True)
-class Console:
+class WebConsole:
     """What all pages share. ``stopping`` is set at shutdown."""
 
     swarm: Swarm
@@ -44,7 +44,7 @@ class Console:
 class Visit:
     """One request of a known browser: ``path`` are the parts of its address, ``form`` are the fields of a form."""
 
-    console: Console
+    console: WebConsole
     visitor: Visitor
     path: Mapping[str, str]
     query: Mapping[str, str]

@@ -87,7 +87,7 @@ async def _serve(
     from fireswarm.api.session import ApiSession
     from fireswarm.console.access import ConsoleRole
     from fireswarm.console.application import beside_api, make_console
-    from fireswarm.console.visit import Console
+    from fireswarm.console.visit import WebConsole
     from fireswarm.runs.make_mind import redactor_for
     from fireswarm.swarm.opening.open_parts import serving
 
@@ -101,7 +101,7 @@ async def _serve(
         Swarm.open(uri, settings=settings) as swarm,
         anyio.create_task_group() as group,
     ):
-        pages = Console(swarm, redactor)
+        pages = WebConsole(swarm, redactor)
         service = ApiSession(swarm, redactor)
         application = make_console(pages, hosts)
         if access is not None:
@@ -128,12 +128,12 @@ async def console_beside(settings: Settings, uri: str, port: int, stop: anyio.Ev
     """Serve the console of the store at *uri* until *stop* is set or the block ends; yields its link."""
     from fireswarm.api.server import address_of, hosts_of, listening_socket, serve
     from fireswarm.console.application import make_console
-    from fireswarm.console.visit import Console
+    from fireswarm.console.visit import WebConsole
     from fireswarm.runs.make_mind import redactor_for
 
     with listening_socket("127.0.0.1", port) as listening:
         async with Swarm.open(uri, settings=settings) as swarm, anyio.create_task_group() as group:
-            pages, ready = Console(swarm, redactor_for(settings)), anyio.Event()
+            pages, ready = WebConsole(swarm, redactor_for(settings)), anyio.Event()
             application = make_console(pages, hosts_of(listening))
             group.start_soon(pages.feed.follow)
             group.start_soon(serve, application, listening, stop, ready.set, [pages.stopping])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fireswarm.client import Swarm
 from fireswarm.console.pages.questions import shown_questions
-from fireswarm.console.visit import Console, Shown, Visit
+from fireswarm.console.visit import Shown, Visit, WebConsole
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import TASKS
@@ -45,7 +45,7 @@ class Inbox:
         return f"{len(self.tasks)}{'+' if self.more else ''}" if self.tasks else ""
 
 
-async def find_waiting(console: Console) -> Inbox:
+async def find_waiting(console: WebConsole) -> Inbox:
     """Return what waits for a person."""
     return await console.feed.remember("inbox", KEPT_SECONDS, lambda: _read(console.swarm))
 
