@@ -12,7 +12,7 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 MAX_FILES_IN_FOLDER = 12
 MAX_ROOT_MODULES = 8
-MAX_DOORS = 21
+MAX_DOORS = 20
 SMALLEST_NAMED_LIMIT = 100
 PARTICIPLES = frozenset({
     "asked", "begun", "bound", "brought", "built", "chosen", "drawn", "found", "given", "held", "kept", "known",

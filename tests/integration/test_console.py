@@ -14,9 +14,9 @@ import anyio
 import httpx2
 import pytest
 
-from fireswarm.console.access import ConsoleRole
-from fireswarm.console.application import HEADERS, PAGES
-from fireswarm.console.rendering import draw_diff, draw_markdown
+from fireswarm.api.console.access import ConsoleRole
+from fireswarm.api.console.application import HEADERS, PAGES
+from fireswarm.api.console.rendering import draw_diff, draw_markdown
 from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.skills.artifact import ANSWER, Artifact
 from fireswarm.contracts.skills.permissions import Approval

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from fireswarm.console.application import make_console
-from fireswarm.console.feed import MAX_PAGES, MAX_PAGES_OF_BROWSER
+from fireswarm.api.console.application import make_console
+from fireswarm.api.console.feed import MAX_PAGES, MAX_PAGES_OF_BROWSER
 from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.skills.permissions import Approval
 from fireswarm.contracts.skills.skill import Question

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import httpx2
 
-from fireswarm.console.access import ConsoleRole
-from fireswarm.console.application import make_console
-from fireswarm.console.visit import WebConsole
+from fireswarm.api.console.access import ConsoleRole
+from fireswarm.api.console.application import make_console
+from fireswarm.api.console.visit import WebConsole
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task

@@ -83,11 +83,11 @@ async def _serve(
 ) -> None:
     """Serve the console, and with *access* the API, until SIGINT or SIGTERM; print their addresses."""
     from fireswarm.api.application import protected_application
+    from fireswarm.api.console.access import ConsoleRole
+    from fireswarm.api.console.application import beside_api, make_console
+    from fireswarm.api.console.visit import WebConsole
     from fireswarm.api.server import address_of, hosts_of, serve
     from fireswarm.api.session import ApiSession
-    from fireswarm.console.access import ConsoleRole
-    from fireswarm.console.application import beside_api, make_console
-    from fireswarm.console.visit import WebConsole
     from fireswarm.runs.make_mind import redactor_for
     from fireswarm.swarm.opening.open_parts import serving
 
@@ -126,9 +126,9 @@ async def _serve(
 @contextlib.asynccontextmanager
 async def console_beside(settings: Settings, uri: str, port: int, stop: anyio.Event) -> AsyncGenerator[str]:
     """Serve the console of the store at *uri* until *stop* is set or the block ends; yields its link."""
+    from fireswarm.api.console.application import make_console
+    from fireswarm.api.console.visit import WebConsole
     from fireswarm.api.server import address_of, hosts_of, listening_socket, serve
-    from fireswarm.console.application import make_console
-    from fireswarm.console.visit import WebConsole
     from fireswarm.runs.make_mind import redactor_for
 
     with listening_socket("127.0.0.1", port) as listening:

@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 from jinja2 import Environment
 
+from fireswarm.api.console.access import Entrance, Visitor
+from fireswarm.api.console.feed import Feed
+from fireswarm.api.console.rendering import make_environment
 from fireswarm.client import Swarm
-from fireswarm.console.access import Entrance, Visitor
-from fireswarm.console.feed import Feed
-from fireswarm.console.rendering import make_environment
 from fireswarm.redaction import Redactor
 
 PREFIX = "/ui"

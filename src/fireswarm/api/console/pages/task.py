@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from fireswarm.api.console.pages.questions import read_answers, shown_questions
+from fireswarm.api.console.visit import Download, Goto, Shown, Visit
 from fireswarm.client import Swarm
-from fireswarm.console.pages.questions import read_answers, shown_questions
-from fireswarm.console.visit import Download, Goto, Shown, Visit
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import queries

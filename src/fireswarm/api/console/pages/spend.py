@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fireswarm.console.visit import Shown, Visit
+from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.swarm.records.spending import read_spending, sort_by_cost
 
 READ_RUNS = 500

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.api.paging import DEFAULT_LIMIT, read_any_page
-from fireswarm.console.visit import Goto, Shown, Visit
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, StatusReason, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec

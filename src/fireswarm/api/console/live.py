@@ -7,7 +7,7 @@ from anyio.abc import TaskGroup
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fireswarm.console.feed import Feed
+from fireswarm.api.console.feed import Feed
 
 BEAT_SECONDS = 15.0
 """Pause between comments: proxies close a connection that is silent for a minute or less."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.client import Swarm
-from fireswarm.console.visit import Shown, Visit
 from fireswarm.contracts.swarm.status import AgentStatus
 
 RECENT = timedelta(hours=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fireswarm.api.console.pages.questions import shown_questions
+from fireswarm.api.console.visit import Shown, Visit, WebConsole
 from fireswarm.client import Swarm
-from fireswarm.console.pages.questions import shown_questions
-from fireswarm.console.visit import Shown, Visit, WebConsole
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import TASKS

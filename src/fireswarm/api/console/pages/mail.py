@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fireswarm.console.visit import Shown, Visit
+from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY
 from fireswarm.storage.documents.read import parse_readable

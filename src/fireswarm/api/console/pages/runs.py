@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from fireswarm.console.visit import Shown, Visit
+from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import NotFound
 from fireswarm.runs.event_text import describe_event

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from fireswarm.api.console.pages.agents import find_living
+from fireswarm.api.console.pages.inbox import find_waiting
+from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.client import Swarm
-from fireswarm.console.pages.agents import find_living
-from fireswarm.console.pages.inbox import find_waiting
-from fireswarm.console.visit import Shown, Visit
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.storage.documents import queries
 

@@ -18,12 +18,12 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from fireswarm.api.console.access import Visitor
+from fireswarm.api.console.live import LivePage
+from fireswarm.api.console.pages import agents, inbox, mail, overview, runs, spend, task, tasks
+from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.problems import refusal_of
-from fireswarm.console.access import Visitor
-from fireswarm.console.live import LivePage
-from fireswarm.console.pages import agents, inbox, mail, overview, runs, spend, task, tasks
-from fireswarm.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.errors import FireswarmError, StoreUnavailable
 
 STATIC = {name: Path(__file__).parent / "static" / name for name in ("console.css", "console.js", "icon.svg")}
