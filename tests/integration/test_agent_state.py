@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fireswarm.settings.run_folders import DIGEST_CHARS, STATE_HOME, kept_runs
 from tests.support.commands import TASK, agent, kept, lay_out, script
 from tests.support.experts import calls
 
@@ -171,3 +172,11 @@ def test_runs_are_listed_with_their_status(root: Path) -> None:
     listed = {run["run_id"]: run["status"] for run in json.loads(agent(root, "runs", "--json").stdout)}
     assert listed == {newest["run_id"]: "finished", oldest["run_id"]: "damaged"}
     assert len(json.loads(agent(root, "runs", "--limit", "1", "--json").stdout)) == 1
+
+
+def test_runs_of_an_earlier_version_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STATE_HOME, str(tmp_path))
+    kept = kept_runs(tmp_path)
+    earlier = kept.with_name(kept.name[: -DIGEST_CHARS + 12])
+    (earlier / "run-1").mkdir(parents=True)
+    assert kept_runs(tmp_path) == kept and (kept / "run-1").is_dir() and not earlier.exists()

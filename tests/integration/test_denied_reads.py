@@ -57,7 +57,8 @@ async def test_no_command_reads_or_changes_a_denied_file(
     use_rung(rung, monkeypatch)
     outputs = bench.root / "outputs"
     outputs.mkdir()
-    read = "cat src/b.py; cat secrets/deep/k secrets/l src/a.env src/link .env notes.txt; grep -r hidden ."
+    (bench.cwd / "src" / "hard").hardlink_to(bench.cwd / "secrets" / "deep" / "k")
+    read = "cat src/b.py; cat secrets/deep/k secrets/l src/a.env src/link src/hard .env notes.txt; grep -r hidden ."
     copy = (
         "cp -rL . $OUTPUT_DIR/all; ln secrets/l $OUTPUT_DIR/second; ln notes.txt hard; cat hard; tar c . | tr -d '\\0'"
     )

@@ -6,6 +6,13 @@ import os
 import subprocess
 from pathlib import Path
 
+AUTHOR = {
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@localhost",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@localhost",
+}
+
 USER = ("-c", "user.name=a", "-c", "user.email=a@localhost")
 
 

@@ -250,7 +250,7 @@ def test_few_harmless_texts_are_remembered() -> None:
 INVISIBLE = "".join(map(chr, (
     *range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0), *range(0x200B, 0x2010), *range(0x2028, 0x202F),
     *range(0x2060, 0x2070), *range(0xFE00, 0xFE10), *range(0x180B, 0x1810), *range(0xFFF9, 0xFFFC),
-    0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x3164, 0xFEFF, 0xFFA0, 0x1D173,
+    0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x3164, 0xFEFF, 0xFFA0, 0x16FE4, 0x1D159, 0x1D173,
 )))  # fmt: skip
 
 
@@ -263,6 +263,12 @@ def test_invisible_characters_are_removed_for_readers_and_spelled_for_approvals(
         assert not shows(text)
         assert char not in spell(text)
         assert json.loads(f'"{spell(text)}"') == text
+
+
+@pytest.mark.parametrize("char", ["\u2800", "\ufffc"], ids=ascii)
+def test_blank_characters_are_spelled_for_approvals(char: str) -> None:
+    assert sanitize(f"a{char}b") == f"a{char}b"
+    assert not shows(char) and char not in spell(char)
 
 
 @pytest.mark.parametrize("text", ["❤️ 👨‍👩‍👧 🏳️‍🌈", "می‌خواهم", "क्‍ष", "naïve Öl 東京"])

@@ -26,6 +26,24 @@ def test_both_tables_are_large(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(INNOCENT) >= 60
 
 
+FORMS = {
+    "no-break spaces": {" ": "\xa0"},
+    "thin spaces": {" ": "\u2009"},
+    "wide signs": {":": "\uff1a", "=": "\uff1d", "-": "\uff0d"},
+    "raised and small signs": {":": "\ufe55", "=": "\u207c"},
+    "a ratio": {":": "\u2236"},
+    "curved quotes": {'"': "\u201c", "'": "\u2019"},
+    "all": {" ": "\u3000", ":": "\uff1a", "=": "\ufe66", '"': "\u201d"},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_secret_is_redacted_between_other_forms_of_the_same_signs(form: str) -> None:
+    changed = {text: (text.translate(str.maketrans(FORMS[form])), secret) for text, secret in HOSTILE.values()}
+    leaking = [odd for odd, secret in changed.values() if leaks(secret, redactor.text(odd.format(secret)))]
+    assert leaking == []
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_secret_is_redacted_and_the_rest_stays(name: str) -> None:
     text, secret = HOSTILE[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,15 +58,15 @@ def run(request: SkillRequest) -> SkillResult:
 class _Git:
     """Run git on one repository with a fixed time: the same input makes the same commits.
 
-    The commands start no program that the repository names, since no file of a work tree is made or read. ``index`` is
-    the file of the index; that of the repository stays as it is.
+    The commands start no program that the repository names, since no file of a work tree is made or read. ``place`` is
+    a folder of ours for the index; that of the repository stays as it is.
     """
 
-    def __init__(self, repository: Path, index: Path, moment: str) -> None:
-        self.repository = repository
-        self.bare = repository if not (repository / ".git").exists() and (repository / "objects").is_dir() else None
+    def __init__(self, repository: Path, place: Path, moment: str) -> None:
+        self.repository = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
+        self.place = place
         times = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
-        self.environment = {**AUTHOR, **times, "GIT_INDEX_FILE": str(index)}
+        self.environment = {**AUTHOR, **times, "GIT_INDEX_FILE": str(place / "index")}
 
     def __call__(self, *arguments: str, stdin: str = "") -> str:
         environment = self.environment if arguments[0] != "format-patch" else {}
@@ -74,7 +75,7 @@ class _Git:
             *arguments,
             stdin=stdin.encode(),
             environment=environment,
-            git_dir=self.bare,
+            git_dir=self.repository,
             timeout_seconds=GIT_SECONDS,
         )
         return said.decode("utf-8", "replace")
@@ -82,14 +83,26 @@ class _Git:
     def commit(self, files: Mapping[str, str], base: str, message: str) -> str:
         """Return a new commit of *base*, or of nothing, with *files*. Raises GitFailed if they change nothing."""
         self("read-tree", base or "--empty")
-        blobs = {name: self("hash-object", "-w", "--stdin", stdin=text).strip() for name, text in files.items()}
-        listed = "".join(f"100644 {blob}\t{name}\0" for name, blob in sorted(blobs.items()))
+        copies = [self.place / f"file-{number}" for number, _ in enumerate(files)]
+        for copy, text in zip(copies, files.values(), strict=True):
+            copy.write_text(text, encoding="utf-8", newline="")
+        blobs = self(
+            "hash-object", "-w", "--no-filters", "--stdin-paths", stdin="".join(f"{copy}\n" for copy in copies)
+        )
+        listed = "".join(f"100644 {blob}\t{name}\0" for name, blob in sorted(zip(files, blobs.split(), strict=True)))
         self("update-index", "-z", "--index-info", stdin=listed)
         tree = self("write-tree").strip()
         if base and tree == self("rev-parse", f"{base}^{{tree}}").strip():
             raise errors.GitFailed("the files are in the repository already: there is nothing to commit")
         parents = ("-p", base) if base else ()
         return self("commit-tree", tree, *parents, "-F", "-", stdin=f"{message}\n").strip()
+
+
+def _ask(repository: Path, *arguments: str) -> str:
+    """Return what git says of a repository, which may be a bare one. Raises GitFailed."""
+    is_bare = not (repository / ".git").exists() and (repository / "objects").is_dir()
+    said = run_git(repository, *arguments, git_dir=repository if is_bare else None, timeout_seconds=GIT_SECONDS)
+    return os.fsdecode(said.rstrip(b"\n"))
 
 
 def _prepare(
@@ -100,8 +113,9 @@ def _prepare(
     named = None if request.constraints.get("read_only") else request.context.get("repository")
     if not named:
         run_git(place, "init", "--quiet", f"--initial-branch={branch}", timeout_seconds=GIT_SECONDS)
-    git = _Git(Path(str(named)).expanduser().resolve() if named else place, place / "index", moment)
-    base = git("symbolic-ref", "--short", "HEAD").strip() if named else ""
+    repository = Path(str(named)).expanduser().resolve() if named else place
+    git = _Git(repository, place, moment)
+    base = _ask(repository, "symbolic-ref", "--short", "HEAD") if named else ""
     before = git("rev-parse", "--verify", f"refs/heads/{base}^{{commit}}").strip() if named else ""
     commit = git.commit(files, before, _message(snapshot, carried, request))
     git("update-ref", f"refs/heads/{branch}", commit)

@@ -3,7 +3,8 @@
 A repository's configuration can name programs: hooks, filters, external diffs, text converters, signature checkers,
 transports. Each such key is overridden for the call, whatever the repository, an included file or a worktree contains.
 Git does not look into submodules, whose configuration is their own, and finds no program by its name, itself included.
-Since the configuration can change between two calls, git is confined to the repository where it could start a program.
+Since the configuration can change between two calls, and a folder can become a link, git is confined to the repository
+where it could start a program or writes.
 A repository that reads files elsewhere, by a link or in a file of git, is refused. The user's and the system's
 configuration are not read, except for the folders that the user trusts (``safe.directory``).
 """
@@ -94,14 +95,10 @@ _READS = frozenset(
 )
 """Commands that change no repository: confined, they only read it."""
 
-_STARTS_NOTHING = frozenset(
-    {
-        *("check-ref-format", "commit-tree", "config", "for-each-ref", "hash-object", "init", "ls-tree", "read-tree"),
-        *("rev-list", "rev-parse", "symbolic-ref", "update-index", "update-ref", "write-tree"),
-    }
-)
-"""Commands that compare and convert no file of a work tree. With the values of `ALWAYS`, they start no program that a
-repository names. All others are confined to the repository: its settings may change between two calls."""
+_ASKS = frozenset({"check-ref-format", "config", "for-each-ref", "ls-tree", "rev-list", "rev-parse", "symbolic-ref"})
+"""Commands that compare and convert no file of a work tree, and are asked only: with the values of `ALWAYS`, they start
+no program that a repository names, and write nothing. All others are confined to the repository, whose settings and
+folders may change between two calls; ``init`` makes one."""
 
 _OUTSIDE_SUBMODULES = "--ignore-submodules=dirty"
 """Compares the commits of submodules only. As a key, ``.gitmodules`` would override it."""
@@ -129,9 +126,10 @@ def run_git(
     """Run git in *folder* and return its output; *environment* adds variables such as ``GIT_AUTHOR_NAME``.
 
     Where this machine can confine code, git sees the repository only, and writes there, or with *writes_to* to that
-    folder only; commands that start no program of the repository's (`_STARTS_NOTHING`) are not confined. A bare
-    repository is used only if it is named as *git_dir*. Blocks up to *timeout_seconds*. Raises GitFailed if git is
-    missing, fails, takes too long, or would read files outside of the folder's repository.
+    folder only; a command that changes the repository also writes to the folder of ``GIT_INDEX_FILE``. Commands that
+    only ask (`_ASKS`) are not confined. A bare repository is used only if it is named as *git_dir*. Blocks up to
+    *timeout_seconds*. Raises GitFailed if git is missing, fails, takes too long, or would read files outside of the
+    folder's repository.
     """
     variables = _environment() | dict(environment or {})
     if git_dir is not None:
@@ -145,9 +143,12 @@ def run_git(
     places = _refuse_elsewhere(folder, variables, keys, git_dir is not None, timeout_seconds)
     command, *rest = arguments
     words = [command, *_NO_PROGRAMS.get(command, ()), *rest]
-    if command in _STARTS_NOTHING:
+    if command in _ASKS or command == "init":
         return _call(folder, words, variables, stdin, timeout_seconds)
-    with _confine(folder, places, writes_to, changes=writes_to is None and command not in _READS) as launch:
+    changes = writes_to is None and command not in _READS
+    if changes and (index := variables.get("GIT_INDEX_FILE")):
+        writes_to = Path(index).parent
+    with _confine(folder, places, writes_to, changes=changes) as launch:
         return _call(folder, words, variables, stdin, timeout_seconds, launch)
 
 
@@ -185,8 +186,8 @@ def _confine(
 ) -> Generator[Launch | None]:
     """Yield the start of a git that sees the repository only; None where no code can be confined, or all of it is.
 
-    It ``changes`` the repository, or writes to *writes_to* only. The modules are imported here, since each process of a
-    skill imports this one. Raises GitFailed if a part of the repository has become a link.
+    It ``changes`` the repository and writes to *writes_to*, or to that only. The modules are imported here, since each
+    process of a skill imports this one. Raises GitFailed if a part of the repository has become a link.
     """
     from fireswarm.processes.confinement.ladder import choose_rung
     from fireswarm.processes.confinement.view import View

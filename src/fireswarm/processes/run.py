@@ -29,7 +29,7 @@ import psutil
 from fireswarm.errors import SandboxRefused
 from fireswarm.processes.confinement.bubblewrap import Launch
 from fireswarm.processes.confinement.control_group import new_control_group
-from fireswarm.processes.confinement.process_limits import Disk, Excess, ProcessLimits
+from fireswarm.processes.confinement.process_limits import Baseline, Excess, ProcessLimits
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.descendants import Descendants, running, tree
 from fireswarm.processes.messages import elsewhere
@@ -204,7 +204,7 @@ class Confined:
         self, until: threading.Event, seconds: float = math.inf, has_to_end: Check | None = None
     ) -> Excess | None:
         """Check the limits until *until* is set, and return the first limit that is exceeded. Blocks."""
-        disk, end = Disk.of(self._program.folder), time.monotonic() + seconds
+        before, end = Baseline.now(self._program.folder), time.monotonic() + seconds
         for pause in self.limits.intervals():
             left = end - time.monotonic()
             if left <= 0:
@@ -212,7 +212,7 @@ class Confined:
             if until.wait(min(pause, left)) or self.lost:
                 return self.lost
             excess = has_to_end() if has_to_end is not None else None
-            if excess := excess or self.limits.exceeded_by(self.process.pid, disk):
+            if excess := excess or self.limits.exceeded_by(self.process.pid, before):
                 return excess
         return None
 

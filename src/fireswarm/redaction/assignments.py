@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from fireswarm.redaction.fold import fold
+
 _MARKS = ("pass", "pwd", "secret", "token", "credential", "authorization", "key")
 _KEYS = r"(?:api|access|secret|private|auth|account|encryption|signing|master|subscription)[_-]?"
 _OWNERS = r"(?:(?<=db_)|(?<=sql_)|(?<=user_)|(?<=root_)|(?<=admin_)|(?<=mail_)|(?<=smtp_)|(?<=auth_))"
@@ -86,7 +88,7 @@ _COUNTED = re.compile(r"(?i)tokens$|(?:page|next|continuation|cancel(?:lation)?|
 
 def secret_field(name: str) -> bool:
     """Return True if every value of a document's field called *name* is secret."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", fold(name))
     return _FIELD.search(words) is not None and _COUNTED.search(words) is None
 
 

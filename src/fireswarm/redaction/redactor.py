@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from fireswarm.redaction.assignments import find_assignments, find_names, has_assignments, open_assignment, secret_field
 from fireswarm.redaction.commands import find_commands, open_command
+from fireswarm.redaction.fold import fold
 from fireswarm.redaction.harmless import remember
 from fireswarm.redaction.search import find_addresses, find_shapes, open_value, shapes_in
 
@@ -43,8 +44,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u
 
 _INVISIBLE = (
     r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
-    r"\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    r"\U000e0000-\U000e0fff"
+    r"\ufe00-\ufe0e\ufeff\uffa0\ufff9-\ufffb\U00013430-\U0001345f\U00016fe4\U0001bca0-\U0001bca3\U0001d159"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Further characters that no screen shows: tags, fillers, widths of zero, ends of lines, variants of a character."""
 
@@ -57,7 +58,8 @@ _UNSEEN = re.compile(
 )
 """Joiners stay where emoji and some scripts need them: single ones between characters that are not ASCII."""
 
-_NOT_SHOWN = re.compile(rf"[{_INVISIBLE}\u200c\u200d\ufe0f]")
+_NOT_SHOWN = re.compile(rf"[{_INVISIBLE}\u200c\u200d\u2800\ufe0f\ufffc]")
+"""Blanks of scripts count too: texts keep them, but a person who approves sees that they are there."""
 
 HIDDEN = re.compile(f"{_ESCAPES.pattern}|{_CONTROLS.pattern}")
 """Matches the characters that an edit takes for absent; ``sanitize`` also removes other invisible ones, and a \\r."""
@@ -146,7 +148,8 @@ class Redactor:
 
     def safe_end(self, text: str, end: int) -> int:
         """Return the last position up to *end* where an unfinished text can be split without splitting a secret."""
-        end = open_command(text, open_value(text, open_assignment(text, end)))
+        folded = fold(text)
+        end = open_command(folded, open_value(folded, open_assignment(folded, end)))
         for form in self._spaced:
             for length in range(min(len(form) - 1, end), 0, -1):
                 if text.startswith(form[:length], end - length) and form.startswith(text[end - length :][: len(form)]):
@@ -192,7 +195,7 @@ class Redactor:
         data = b"\n".join(new)
         if self._known_bytes is not None and self._known_bytes.search(data):
             return True
-        text = data.decode("utf-8", "replace")
+        text = fold(data.decode("utf-8", "replace"))
         if _has_format(text) or any(find_names(text)):
             return True
         remember(self._harmless_bytes, new)
@@ -275,7 +278,8 @@ class Redactor:
         """Return True if the JSON of a value may contain a secret or a control character."""
         if _CONTROL_IN_JSON.search(text) or (self._known is not None and self._known.search(text)):
             return True
-        return _has_format(text) or has_assignments(text)
+        folded = fold(text)
+        return _has_format(folded) or has_assignments(folded)
 
     def named_value(self, name: Any, value: Any) -> Any:
         """Return the cleaned value of a field called *name*: texts and numbers under a secret's name are redacted."""
@@ -332,6 +336,7 @@ _ESCAPED = (
 
 
 def _find(text: str) -> Iterator[tuple[int, int, int]]:
+    text = fold(text)
     plain = _without_escapes(text)
     yield from find_commands(plain)
     yield from find_shapes(plain)

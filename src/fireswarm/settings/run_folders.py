@@ -50,11 +50,23 @@ def state_home() -> Path:
     return base / "fireswarm"
 
 
+DIGEST_CHARS = 40
+"""Characters of a hash in the name of a folder: nobody finds another folder with the same ones."""
+
+
 def kept_runs(root: Path) -> Path:
-    """Return the folder in which the agent keeps the runs of the folder *root*, its chats and its spending."""
+    """Return the folder in which the agent keeps the runs of the folder *root*, its chats and its spending.
+
+    That of a version before 0.3, which has the first 12 characters only, gets its name first.
+    """
     place = root.resolve()
     name = re.sub(r"[^A-Za-z0-9._-]", "_", place.name)[:MAX_NAME_CHARS].strip(".") or "root"
-    return state_home() / f"{name}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
+    digest = hashlib.sha256(os.fsencode(place)).hexdigest()
+    kept, earlier = (state_home() / f"{name}-{digest[:length]}" for length in (DIGEST_CHARS, 12))
+    if earlier.is_dir() and not kept.exists():
+        with contextlib.suppress(OSError):  # another process was faster
+            earlier.rename(kept)
+    return kept
 
 
 def make_private_folder(folder: Path) -> None:

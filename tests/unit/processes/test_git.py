@@ -17,7 +17,7 @@ from fireswarm.errors import GitFailed
 from fireswarm.processes import git
 from fireswarm.processes.git import run_git
 from fireswarm.swarm.turn.engines.changes import changes_since, head_commit
-from tests.support.repositories import marks, plain_git, set_keys
+from tests.support.repositories import AUTHOR, marks, plain_git, set_keys
 
 HOOKS = (
     *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg"),
@@ -25,12 +25,6 @@ HOOKS = (
     *("pre-auto-gc", "post-rewrite", "post-index-change", "fsmonitor-watchman", "update", "post-update"),
 )
 SECRET = "sesame-4711"
-AUTHOR = {
-    "GIT_AUTHOR_NAME": "a",
-    "GIT_AUTHOR_EMAIL": "a@localhost",
-    "GIT_COMMITTER_NAME": "a",
-    "GIT_COMMITTER_EMAIL": "a@localhost",
-}
 
 
 def work(git: Callable[..., object], folder: Path) -> None:

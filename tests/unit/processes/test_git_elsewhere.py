@@ -6,13 +6,15 @@ import contextlib
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fireswarm.errors import GitFailed
+from fireswarm.processes import git
 from fireswarm.processes.git import run_git
 from fireswarm.swarm.turn.engines.changes import changes_since, head_commit
-from tests.support.repositories import marks, plain_git, set_keys
+from tests.support.repositories import AUTHOR, marks, plain_git, set_keys
 
 
 @pytest.mark.parametrize("ignore", ["none", "untracked", "dirty"])
@@ -138,3 +140,32 @@ def test_repository_elsewhere_is_not_read(kind: str, repository: Path, tmp_path:
     (repository / "deep" / ".git").mkdir(parents=True)  # not a repository: git looks further up
     with pytest.raises(GitFailed, match="reads files elsewhere|work tree|not a git repository"):
         run_git(repository / "deep", "log")
+
+
+@pytest.mark.usefixtures("rung")
+@pytest.mark.parametrize(
+    ("exchanged", "arguments"),
+    [
+        ("refs/heads", ("update-ref", "refs/heads/new", "HEAD")),
+        ("objects", ("hash-object", "-w", "--stdin")),
+        ("objects", ("commit-tree", "HEAD^{tree}", "-m", "more")),
+    ],
+)
+def test_folder_that_becomes_a_link_after_the_check_leads_nowhere(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: str, arguments: tuple[str, ...]
+) -> None:
+    place, outside = repository / ".git" / exchanged, tmp_path / "outside"
+    shutil.copytree(place, outside)
+    before = sorted(outside.rglob("*"))
+    checked = git._refuse_elsewhere  # pyright: ignore[reportPrivateUsage]
+
+    def exchange_after_the_check(*given: Any) -> list[Path]:
+        places = checked(*given)
+        shutil.rmtree(place)
+        place.symlink_to(outside)
+        return places
+
+    monkeypatch.setattr(git, "_refuse_elsewhere", exchange_after_the_check)
+    with contextlib.suppress(GitFailed):
+        run_git(repository, *arguments, stdin=b"words\n", environment=AUTHOR)
+    assert sorted(outside.rglob("*")) == before

@@ -115,6 +115,16 @@ def test_hooks_that_the_user_names_for_all_repositories_are_not_changed(reposito
     assert [path.read_text() for path in (repository / ".githooks").iterdir()] == [GOOD]
 
 
+@pytest.mark.parametrize("value", [".", "{top}", "sub/.."])
+def test_hooks_in_the_workspace_itself_are_neither_made_nor_changed(value: str, repository: Path) -> None:
+    plain_git(repository, "config", "core.hooksPath", value.format(top=repository))
+    write(repository / "pre-commit")
+    write(repository / "sub" / "file")
+    run(f"{attack('pre-commit')}; echo evil > post-checkout; echo new > other", repository)
+    assert (repository / "pre-commit").read_text() == GOOD and not (repository / "post-checkout").exists()
+    assert (repository / "other").read_text() == "new\n"
+
+
 def test_repository_that_a_file_names_in_the_workspace_keeps_its_settings(workspace: Path) -> None:
     (workspace / "store").mkdir()
     plain_git(workspace, "init", "--quiet", "--separate-git-dir", "store/own.git", ".")

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from fireswarm.capabilities.workspace.place import Workspace
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, SandboxRefused
+from fireswarm.processes.confinement.paths import hard_links
+from fireswarm.processes.confinement.paths.hard_links import find_other_names
 from tests.unit.processes.test_program_files import run
 from tests.unit.processes.test_program_files import workspace as workspace
 
@@ -80,3 +82,28 @@ def test_files_of_the_work_are_made_and_changed(name: str, workspace: Path) -> N
     for text in ("one", "two"):
         run(f"mkdir -p {Path(name).parent}; echo {text} > new; mv new {name}", workspace)
         assert (workspace / name).read_text() == f"{text}\n"
+
+
+@pytest.mark.parametrize("name", ["agent.yaml", "skills/s/SKILL.md", ".git/hooks/pre-commit"])
+def test_protected_file_is_not_changed_by_its_second_name(name: str, workspace: Path) -> None:
+    place, second = workspace / name, workspace / "src" / "second"
+    for path in (place, second):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("good")
+    second.hardlink_to(place)
+    (workspace / "src" / "beside").write_text("one")
+    run("echo evil > src/second; mv src src2; echo evil > src2/second; echo two > src/beside", workspace)
+    assert place.read_text() == "good"
+    assert [path.read_text() for path in workspace.glob("src*/beside")] == ["two\n"]
+    with pytest.raises(InvalidInput, match="only a person changes it"):
+        Workspace(workspace, protects=True).locate("src/second", writes=True)
+
+
+def test_second_name_is_searched_for_only_if_there_is_one(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (workspace / "agent.yaml").write_text("good")
+    (workspace / "skills").mkdir()
+    (workspace / "skills" / "again").hardlink_to(workspace / "agent.yaml")
+    monkeypatch.setattr(hard_links, "MAX_SEARCHED", 0)
+    assert find_other_names(workspace, [workspace / "agent.yaml", workspace / "skills"]) == []
+    with pytest.raises(SandboxRefused, match="hard link"):
+        find_other_names(workspace, [workspace / "agent.yaml"])

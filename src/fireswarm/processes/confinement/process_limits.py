@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,36 +36,52 @@ class Excess:
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
-    """The file system of a command's folder, and its free bytes at the start of the command.
+class Baseline:
+    """What a machine has free before a command: bytes of file systems by a folder of each, and its shared memory.
 
-    The bytes taken since then also include deleted files that are still open, and writes of other processes.
+    What was taken since then includes deleted files that are still open, files in memory (``memfd``, ``tmpfs``), and
+    what other processes took.
     """
 
-    folder: Path
-    free: int
+    free: Mapping[Path, int]
+    shared: int
 
     @classmethod
-    def of(cls, folder: Path) -> Disk:
-        """Return the current state of the file system of *folder*."""
-        try:
-            return cls(folder, shutil.disk_usage(folder).free)
-        except OSError:
-            return cls(folder, 0)
+    def now(cls, folder: Path) -> Baseline:
+        """Return the usage for a command in *folder*, with temporary files where this process has them."""
+        return cls({place: _free_of(place) for place in {folder, Path(tempfile.gettempdir())}}, _count_shared())
 
-    def count_taken(self) -> int:
-        """Return the bytes that were taken since the start, or 0 if the folder is gone."""
-        try:
-            return self.free - shutil.disk_usage(self.folder).free
-        except OSError:
-            return 0
+    def count_disk(self) -> int:
+        """Return the bytes that were taken since then on the file system that lost the most."""
+        return max(free - left if (left := _free_of(place)) else 0 for place, free in self.free.items())
+
+    def count_shared(self) -> int:
+        """Return the bytes by which shared memory and files in memory grew."""
+        return _count_shared() - self.shared
+
+
+def _free_of(folder: Path) -> int:
+    """Return the free bytes of a file system; 0 if the folder is gone."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
+
+
+def _count_shared() -> int:
+    """Return the bytes of shared memory and of files in memory on this machine; 0 where it does not tell."""
+    try:
+        told = Path("/proc/meminfo").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in told.splitlines() if line.startswith("Shmem:")), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessLimits:
     """Maximum memory in bytes and maximum number of processes of a command and its child processes.
 
-    For ``disk_bytes`` see `Disk`.
+    For ``disk_bytes`` see `Baseline`.
     """
 
     memory_bytes: int = 4_000 * MEGABYTE
@@ -92,9 +109,9 @@ class ProcessLimits:
             return []
         return [PRLIMIT, f"--nproc={self.tasks}", "--"]
 
-    def exceeded_by(self, pid: int, disk: Disk) -> Excess | None:
-        """Return the limit that the command of process *pid* exceeds, or None."""
-        if disk.count_taken() > self.disk_bytes:
+    def exceeded_by(self, pid: int, before: Baseline) -> Excess | None:
+        """Return the limit that the command of process *pid* exceeds, or None; *before* is from its start."""
+        if before.count_disk() > self.disk_bytes:
             return Excess("disk", f"it took more than {self.disk_bytes // MEGABYTE:,} MB of disk")
         processes = tree(pid)
         if len(processes) > self.processes:
@@ -103,6 +120,7 @@ class ProcessLimits:
         for process in processes:
             with contextlib.suppress(psutil.Error):
                 memory += process.memory_info().rss
+        told = f"it took more than {self.memory_bytes // MEGABYTE:,} MB of memory"
         if memory > self.memory_bytes:
-            return Excess("memory", f"it took more than {self.memory_bytes // MEGABYTE:,} MB of memory")
-        return None
+            return Excess("memory", told)
+        return Excess("memory", f"{told} for files in memory") if before.count_shared() > self.memory_bytes else None

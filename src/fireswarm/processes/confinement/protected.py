@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from fireswarm.errors import PlaceRefused, SandboxRefused
+from fireswarm.processes.confinement.paths.hard_links import find_other_names
 from fireswarm.processes.confinement.paths.names import (
     BARE_PROTECTED,
     GIT,
@@ -30,6 +31,7 @@ MAX_LINKS_SEARCHED = 5_000
 
 MAX_DEPTH = 4
 _NO_LINKS = frozenset({OWN_FOLDER, "modules", "worktrees", "remotes", "branches"})
+"""Protected folders in which no links are searched for: they hold the objects of repositories, and names."""
 _NOT_SEARCHED = frozenset({GIT, "node_modules", ".venv", "venv", "__pycache__", ".tox", "site-packages", "target"})
 
 
@@ -117,16 +119,21 @@ def _named_places(workspace: Path) -> Iterator[Path]:
 def linked_places(workspace: Path) -> list[Path]:
     """Return the places in *workspace* to which links with protected names, or in protected folders, lead.
 
-    The links may also be in a repository, or in the folder of a swarm, of which the workspace is a part. Places of
-    `program_files` belong to them, of which some are links. They need not exist. If ``.git`` is a link, these are the
-    protected names in the repository; they are too if the workspace is a repository itself. An environment of Python
-    that runs fireswarm itself is one of the places: what is written there runs at its next start.
+    They include the further names of protected files, which are hard links. The links may also be in a repository, or
+    in the folder of a swarm, of which the workspace is a part. Places of `program_files` belong to them, of which some
+    are links. They need not exist. If ``.git`` is a link, these are the protected names in the repository; they are too
+    if the workspace is a repository itself. An environment of Python that runs fireswarm itself is one of the places:
+    what is written there runs at its next start.
     """
     found = [workspace / name for name in sorted(BARE_PROTECTED)] if is_bare_repository(workspace) else []
     environments = {Path(prefix).resolve() for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix)}
     found += sorted(place for place in environments if place != workspace and place.is_relative_to(workspace))
-    found += program_files(workspace)
-    for path in (path for folder in (workspace, *folders_around(workspace)) for path in find_names(folder)):
+    named = program_files(workspace)
+    found += named
+    names = [path for folder in (workspace, *folders_around(workspace)) for path in find_names(folder)]
+    own = [path for path in (*names, *named) if path.name.casefold() not in {GIT, *_NO_LINKS} or path.is_file()]
+    found += find_other_names(workspace, own)
+    for path in names:
         is_git = path.name.casefold() == GIT
         for link in [path] if path.is_symlink() else [] if is_git else _links_in(path):
             place = Path(os.path.realpath(link))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fireswarm.contracts.grant import Grant
 from fireswarm.errors import SandboxRefused
+from fireswarm.processes.confinement.paths.hard_links import find_other_names
 from fireswarm.skills.allowed_tools import fits_path, path_patterns
 
 READ, READ_FILE = "Read", "read_file"
@@ -52,7 +53,7 @@ class DeniedReads:
         return _Hiding(self, self.base_of(workspace)) if self.patterns else _hides_nothing
 
     def places(self, workspace: Path) -> tuple[Path, ...]:
-        """Return the files and folders that exist and may not be read, where links lead. Blocks.
+        """Return the files and folders that exist and may not be read, where links lead, by each name. Blocks.
 
         Raises SandboxRefused for more than MAX_PLACES.
         """
@@ -66,7 +67,7 @@ class DeniedReads:
                     f"Read({pattern}) denies more than {MAX_PLACES:,} files, which cannot be hidden one by one: "
                     "name their folder"
                 )
-        return tuple(found)
+        return (*found, *find_other_names(workspace, found))
 
     def find(self, workspace: Path) -> Iterator[tuple[str, Path]]:
         """Yield what exists and may not be read, where links lead or led, each with its pattern. Blocks."""

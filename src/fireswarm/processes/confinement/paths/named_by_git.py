@@ -31,6 +31,15 @@ MAX_REPOSITORIES = 200
 
 READ_SECONDS = 10.0
 
+HOOKS = (
+    *("applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg"),
+    *("commit-msg", "post-commit", "pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update"),
+    *("proc-receive", "post-receive", "post-update", "reference-transaction", "push-to-checkout", "pre-auto-gc"),
+    *("post-rewrite", "sendemail-validate", "fsmonitor-watchman", "post-index-change", "p4-changelist"),
+    *("p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit"),
+)
+"""Names of programs that git runs by itself (its manual, githooks)."""
+
 _DATA = re.compile(
     r"branch\..*|remote\..*\.(?:fetch|push)|color\..*|user\..*"
     r"|core\.(?:excludesfile|worktree)|blame\.ignorerevsfile|commit\.template|mailmap\.(?:file|blob)",
@@ -117,6 +126,8 @@ def find_named_by_git(workspace: Path) -> list[Path]:
         found |= dict.fromkeys(repository.find_own_places(workspace))
         for file, key, value in (*shared, *own):
             found |= dict.fromkeys(_find_places(tree, file, key, value))
+            if key == "core.hookspath" and Path(os.path.realpath(_place(tree, value))) == workspace:
+                found |= dict.fromkeys(workspace / name for name in HOOKS)
         modules = _read_settings(_read(tree / ".gitmodules"))
         others = [*repository.find_others(), *(tree / value for key, value in modules if _SUBMODULE.fullmatch(key))]
         left += [each for each in others if each.is_relative_to(workspace)]
