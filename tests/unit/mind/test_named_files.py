@@ -39,12 +39,45 @@ LINES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "name"), LINES)
+READ_BY_ITSELF = (
+    ("make", "Makefile"), ("make -C sub test", "sub/GNUmakefile"), ("cd sub && make", "sub/rules.mk"),
+    ("npm test", "package.json"), ("npx vitest run", "vitest.config.ts"), ("pnpm --dir sub run x", "sub/package.json"),
+    ("python3 -m pytest -q", "conftest.py"), ("pytest sub", "sub/conftest.py"), (".venv/bin/pytest", "pyproject.toml"),
+    ("env A=1 timeout 9 tox", "tox.ini"), ("sh -c 'just all'", "justfile"), ("cargo build", "build.rs"),
+    ("./gradlew build", "build.gradle.kts"), ("pip install -e .", "setup.py"), ("docker build .", "Dockerfile"),
+    ("python -m pkg.mod", "pkg/__pycache__/mod.cpython-312.pyc"), ("python run.py", "__pycache__/run.cpython-313.pyc"),
+    ("python -m only", "only.pyc"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("named_in", "text"),
+    [
+        ("Makefile", "test:\n\t@sh scripts/test.sh $(ARGS)\ninclude scripts/test.sh\n"),
+        ("package.json", '{"scripts": {"test": "sh scripts/test.sh --fast"}}'),
+        ("tox.ini", "[testenv]\ncommands = sh {toxinidir}/scripts/test.sh\n"),
+    ],
+)
+def test_a_yes_does_not_count_after_a_file_that_a_build_file_names_was_changed(
+    named_in: str, text: str, tmp_path: Path
+) -> None:
+    line = {"Makefile": "make test", "package.json": "npm test", "tox.ini": "tox -e py"}[named_in]
+    (tmp_path / named_in).write_text(text.replace("{toxinidir}/", ""))
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "test.sh").write_text("echo harmless\n")
+    before = files_of(command_call(line, tmp_path), tmp_path)
+    (tmp_path / "scripts" / "test.sh").write_text("echo evil\n")
+    assert files_of(command_call(line, tmp_path), tmp_path) != before
+
+
+@pytest.mark.parametrize(("line", "name"), (*LINES, *READ_BY_ITSELF))
 def test_a_yes_does_not_count_after_a_file_that_the_line_names_was_changed(
     line: str, name: str, tmp_path: Path
 ) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "sub" / "deep").mkdir(parents=True, exist_ok=True)
+    if "__pycache__" in name:
+        (tmp_path / Path(name).parent.parent / f"{Path(name).name.partition('.')[0]}.py").write_text("x = 1\n")
     (tmp_path / name).write_text("echo harmless\n")
     before = bind_call(command_call(line, tmp_path), Grant(tmp_path))
     answered = {place_of(before, "0/1.1"): {"approval": "yes"}}

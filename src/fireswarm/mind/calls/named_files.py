@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 import re
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from fireswarm.contracts.skills.permissions import MAX_NAMED_FILES
 from fireswarm.mind import gate
+from fireswarm.mind.calls.read_by_itself import find_read_by_itself, find_words_in
 from fireswarm.skills.command_rules import CommandsOf
 from fireswarm.skills.packs.content_hash import whole_hash
 
@@ -48,7 +50,8 @@ _COMPUTED = re.compile(
 def files_of(call: gate.Call, workspace: Path) -> tuple[str, ...]:
     """Return the files of *workspace* that a call names, ``NAME sha256:HASH`` each, and the skill whose code runs.
 
-    A name in a line is looked for in each folder that the line names: a shell may have gone there. Programs of the
+    A name in a line is looked for in each folder that the line names: a shell may have gone there. What its programs
+    read by themselves there, such as a ``Makefile``, and the files that this names, count as well. Programs of the
     system, folders, and names that a shell computes from variables and outputs are not among them. What cannot be
     bound, a pipe or more places than are looked at, has another value at each call: no approval is valid for it.
     """
@@ -56,14 +59,13 @@ def files_of(call: gate.Call, workspace: Path) -> tuple[str, ...]:
     folder = call.cwd or root
     names = [name for name in dict.fromkeys(_names_in(call)) if 0 < len(name) <= MAX_NAME_CHARS and "\0" not in name]
     folders = _folders_of(names, folder) if call.tool == gate.BASH else [folder]
-    named: dict[Path, str] = {}
-    for where, name in islice(product(folders, names), MAX_LOOKS):
-        for path in _files_at(where, name):
-            if path.is_relative_to(root) and path not in named:
-                named[path] = f"{path.relative_to(root).as_posix()} {_value_of(path)}"
-    listed = [*named.values()]
-    if len(folders) > MAX_FOLDERS or len(folders) * len(names) > MAX_LOOKS:
-        listed.insert(0, f"more places than are looked at, so it cannot be approved: make it shorter {_unlike_any()}")
+    if _is_too_much(folders, names):
+        listed = [f"more places than are looked at, so it cannot be approved: make it shorter {_unlike_any()}"]
+    else:
+        places = (path for where, name in product(folders, names) for path in _files_at(where, name))
+        read = _read_by_programs(folders, names) if call.tool == gate.BASH else ()
+        found = dict.fromkeys(path for path in (*places, *read) if path.is_relative_to(root))
+        listed = [f"{path.relative_to(root).as_posix()} {_value_of(path)}" for path in found]
     if call.skill is not None:
         listed.insert(0, f"skill {call.skill.name} {whole_hash(call.skill.folder)}")
     if len(listed) > MAX_NAMED_FILES:
@@ -97,14 +99,21 @@ def _shell_words(line: str) -> Iterator[str]:
 
 
 def _folders_of(names: Sequence[str], start: Path) -> list[Path]:
-    """Return the folders in which a line may name files: *start*, and each that it names, also within another one."""
+    """Return the folders in which a line may name files: *start*, and each that it names, also within another one.
+
+    Stops when they are too many.
+    """
     found = [start]
     for folder in found:  # grows
+        if _is_too_much(found, names):
+            break
         for name in names:
-            for place in _places_at(folder, name):
-                if len(found) <= MAX_FOLDERS and place not in found and place.is_dir():
-                    found.append(place)
+            found += [place for place in _places_at(folder, name) if place not in found and place.is_dir()]
     return found
+
+
+def _is_too_much(folders: Sequence[Path], names: Sequence[str]) -> bool:
+    return len(folders) > MAX_FOLDERS or len(folders) * len(names) > MAX_LOOKS
 
 
 def _files_at(folder: Path, name: str) -> Iterator[Path]:
@@ -112,13 +121,28 @@ def _files_at(folder: Path, name: str) -> Iterator[Path]:
     modules = [name.replace(".", "/")]
     while "/" in modules[-1] and len(modules) <= MAX_MODULE_PARTS:  # pkg.mod.Class.method
         modules.append(modules[-1].rpartition("/")[0])
-    python = (f"{module}{ending}" for module in modules for ending in (".py", "/__main__.py", "/__init__.py"))
+    ends = (f"{end}{kind}" for end in ("", "/__main__", "/__init__") for kind in (".py", ".pyc"))
+    python = (f"{module}{end}" for module, end in product(modules, ends))
     others = (f"{name.rstrip('/')}{ending}" for ending in _ENDINGS)
     for each in (name, *python, *others):
         for place in _places_at(folder, each):
             path = Path(os.path.realpath(place))
             if path.exists() and not path.is_dir():
                 yield path
+                if path.suffix == ".py":  # compiled code may run in its place
+                    yield from (path.parent / "__pycache__").glob(f"{glob.escape(path.stem)}.*.pyc")
+
+
+def _read_by_programs(folders: Sequence[Path], names: Sequence[str]) -> Iterator[Path]:
+    """Yield what the programs among *names* read by themselves in *folders*, and the files that this names."""
+    read_by_itself = find_read_by_itself(names)
+    for folder in folders:
+        for name in read_by_itself:
+            for place in _places_at(folder, name):
+                if place.is_file():
+                    yield Path(os.path.realpath(place))
+                    for word in find_words_in(place):
+                        yield from _files_at(folder, word) if not _COMPUTED.search(word) else ()
 
 
 def _places_at(folder: Path, name: str) -> Iterator[Path]:
