@@ -92,6 +92,7 @@ test-emulator: setup-dev ## Conformance, rules, chaos and the demo on Google's e
 
 chaos: setup-dev ## 10,000 tasks under kills, suspends, failing commits, shifted clocks, edits by hand and two versions (20 minutes)
 	@$(PY) -m tests.chaos.at_size $(CHAOS)
+	@CRASHES=all .venv/bin/pytest tests -q -p no:cacheprovider -n 2 -k "killed_at_any or crash_at_any or killed_after_any or kill_9"
 
 hostile: setup-dev ## Every attack that docs/explanation/security.md names, and how many were held
 	@$(PY) tools/hostile.py

@@ -10,6 +10,7 @@ from pathlib import Path
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.runs.sinks.files import read_events
 from tests.support.commands import environment
+from tests.support.crashes import EVERYWHERE
 
 MODEL = """
 ANSWERS = [
@@ -42,11 +43,11 @@ def test_run_killed_after_any_write_is_finished_by_resume_and_repeats_no_call(tm
     command = [sys.executable, "-m", "tests.support.killed_agent", str(tmp_path)]
     done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
-    writes = int(done.stdout)
-    assert writes > 30
+    killed_at = [int(number) for number in done.stdout.splitlines()[-1].split()]
+    assert killed_at[-1] > 30
     expected = counted(tmp_path / "0")
     interrupted = 0
-    for number in range(1, writes + 1):
+    for number in killed_at:
         folder = tmp_path / str(number)
         log = Counter((folder / "log").read_text().split())
         assert max(log.values()) == 1, (number, log)
@@ -55,7 +56,8 @@ def test_run_killed_after_any_write_is_finished_by_resume_and_repeats_no_call(tm
         assert asked.keys() == {str(answer) for answer in range(ANSWERS)}
         assert sum(asked.values()) <= ANSWERS + 1, "only an answer that had not been written is asked for again"
         interrupted += (folder / "x").read_text() != "2" or log.keys() != {"a", "b"}
-    assert 1 <= interrupted <= 4, "an action that was killed before it ran is told as interrupted, and not repeated"
+    assert interrupted <= 4, "an action that was killed before it ran is told as interrupted, and not repeated"
+    assert interrupted or not EVERYWHERE
 
 
 def counted(folder: Path) -> dict[EventType, int]:

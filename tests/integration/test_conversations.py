@@ -34,6 +34,7 @@ from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.conversation import TaskConversation
 from fireswarm.swarm.turn.turn import run_turn
 from fireswarm_postgres.store import PostgresConversations
+from tests.support.crashes import choose_moments
 from tests.support.fleet import environment, until
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.postgres import postgres
@@ -232,12 +233,11 @@ async def _dying_everywhere(
     root: Path, keeps: Keeps, monkeypatch: pytest.MonkeyPatch, writes: tuple[type[Any], str] | None = None
 ) -> None:
     lay_out_skills(root)
-    number, over = 0, False
-    while not over:
-        number += 1
+    made = await _dying(root, keeps, 0, "never", monkeypatch, writes)
+    assert made > 6, "there were hardly any writes to die at"
+    for number in choose_moments(made, few=3):
         for when in ("before", "after"):
-            over = await _dying(root, keeps, number, when, monkeypatch, writes)
-    assert number > 6, "there were hardly any writes to die at"
+            await _dying(root, keeps, number, when, monkeypatch, writes)
 
 
 async def _dying(
@@ -247,8 +247,8 @@ async def _dying(
     when: str,
     monkeypatch: pytest.MonkeyPatch,
     writes: tuple[type[Any], str] | None,
-) -> bool:
-    """Run the conversation with one crash at write *kill_at*; return True if it ended before that write."""
+) -> int:
+    """Run the conversation with one crash at write *kill_at*, or none at 0; return the number of writes."""
     log = root / f"log-{kill_at}-{when}"
     async with open_test_swarm() as swarm:
         roles = {name: card.model_copy(update={"skills": tuple(SKILLS)}) for name, card in swarm.core.roles.items()}
@@ -282,7 +282,7 @@ async def _dying(
         assert context is not None
         assert task.result is not None and task.result.summary == "north 7, turns [1, 2, 3]", (kill_at, when)
         assert (context.state.turn, [event.sequence for event in context.events]) == (3, list(range(1, 9)))
-        return made < kill_at
+        return made
 
 
 async def _to_the_end(swarm: SwarmRig, core: SwarmParts, task_id: str) -> Task:

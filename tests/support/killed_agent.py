@@ -1,6 +1,6 @@
-"""Run the command ``agent`` in copies of one loaded process, each killed by ``kill -9`` at its nth write.
+"""Run the command ``agent`` in copies of one loaded process, each killed by ``kill -9`` at one of its writes.
 
-``python -m tests.support.killed_agent FOLDER``: prints how many writes a whole run makes.
+``python -m tests.support.killed_agent FOLDER``: its last line has the writes at which it killed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fireswarm.cli import agent_command
 from fireswarm.runs.sinks.files import RunLog
 from fireswarm.runs.sinks.step_file import StepFile
 from tests.support.commands import TASK
+from tests.support.crashes import choose_moments
 
 LOADED = ("fireswarm.cli.agent.main", "fireswarm.cli.agent.run", "fireswarm.cli.watch.answer")
 """Loaded once here, instead of by each copy."""
@@ -81,21 +82,22 @@ def run_copy(folder: Path, *arguments: str, kill_at: int = 0) -> tuple[int, int]
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), writes
 
 
-def main(root: Path, prepare: Callable[[Path], None]) -> int:
-    """Kill a run at each of its writes and let it go on, each in a folder of its own below *root*."""
+def main(root: Path, prepare: Callable[[Path], None]) -> list[int]:
+    """Kill a run at some of its writes and let it go on, each in a folder of its own below *root*; returns which."""
     for module in LOADED:
         importlib.import_module(module)
     prepare(root / "0")
     code, writes = run_copy(root / "0", "run", TASK, *OPTIONS)
     assert code == 0, (root / "0" / "output").read_text()
-    for number in range(1, writes + 1):
+    numbers = choose_moments(writes)
+    for number in numbers:
         folder = root / str(number)
         prepare(folder)
         killed = run_copy(folder, "run", TASK, *OPTIONS, kill_at=number)
         assert killed == (-signal.SIGKILL, number), (killed, (folder / "output").read_text())
         code, _ = run_copy(folder, "resume", "latest", "--yes")
         assert code == 0, (number, (folder / "output").read_text())
-    return writes
+    return numbers
 
 
 def _prepare(folder: Path) -> None:
@@ -104,4 +106,4 @@ def _prepare(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(main(Path(sys.argv[1]), _prepare))
+    print(*main(Path(sys.argv[1]), _prepare))

@@ -1,7 +1,7 @@
 """Work on an objective in copies of one loaded process; the first is killed by ``kill -9`` before or after a commit.
 
-``python -m tests.support.killed_rounds FOLDER STORE MOMENT HOW_MANY`` kills at so many commits, chosen by the variable
-SEED, or at ``all``, each in a folder of its own. STORE is firelite or emulator, MOMENT before or after. The plan fails,
+``python -m tests.support.killed_rounds FOLDER STORE MOMENT FEW`` kills at the commits that `choose_moments` names, each
+in a folder of its own. STORE is firelite or emulator, MOMENT before or after. The plan fails,
 changes, asks, revises and is followed up.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import random
 import signal
 import sys
 import traceback
@@ -34,6 +33,7 @@ from fireswarm.swarm.turn.turn import run_turn
 from tests.integration.test_inputs import part, plan
 from tests.integration.test_plan_rounds import finish
 from tests.integration.test_thinking import act, answers_so_far, decide, submit, thinking, told
+from tests.support.crashes import choose_moments
 from tests.support.swarm import ROLES, SwarmRig, open_emulator_swarm, open_test_swarm
 
 LOOPS = 80
@@ -228,15 +228,11 @@ def new_scene(folder: Path, store: str, **more: Any) -> Scene:
     return Scene(folder, store, f"killed-{uuid.uuid4().hex[:8]}", **more)
 
 
-def main(root: Path, store: str, moment: str, wanted: str) -> int:
+def main(root: Path, store: str, moment: str, few: int) -> int:
     """Run once whole, then be killed at each wanted commit and go on in another process; returns how many."""
     code, commits = run_copy(new_scene(root / "0", store))
     assert code == 0 and commits > 30, (code, commits)
-    numbers = list(range(1, commits + 1))
-    if wanted != "all":
-        seed = int(os.environ.get("SEED", "0")) or random.randrange(1, 10_000)
-        print(f"SEED={seed}", flush=True)
-        numbers = random.Random(seed).sample(numbers, int(wanted))
+    numbers = choose_moments(commits, few)
     for number in numbers:
         scene = new_scene(root / str(number), store, moment=moment, kill_at=number)
         killed = run_copy(scene)
@@ -249,4 +245,4 @@ def main(root: Path, store: str, moment: str, wanted: str) -> int:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:5])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))

@@ -1,15 +1,14 @@
 """Run a pipeline in copies of one loaded process; the first is killed by ``kill -9`` at a step, the next one goes on.
 
-``python -m tests.support.killed_steps FOLDER PIPELINE MOMENT HOW_MANY`` kills at so many executions of skills, or at
-``all``, each in a folder of its own. MOMENT is ``during`` (the skill has run, its result is not stored; it runs again,
-since it is idempotent) or ``after`` (the task is settled).
+``python -m tests.support.killed_steps FOLDER PIPELINE MOMENT FEW`` kills at the executions of skills that
+`choose_moments` names, each in a folder of its own. MOMENT is ``during`` (the skill has run, its result is not stored;
+it runs again, since it is idempotent) or ``after`` (the task is settled).
 """
 
 from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import sys
 from collections import Counter
@@ -22,6 +21,7 @@ from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.turn.engines import by_advice
 from fireswarm.swarm.turn.turn import run_turn
+from tests.support.crashes import choose_moments
 from tests.support.killed_rounds import LOOPS, Scene, new_scene, run_copy
 from tests.support.pipeline import DEMO, advised, family, files, shipped_advisor
 from tests.support.swarm import ROLES, SwarmRig
@@ -120,18 +120,14 @@ def read(scene: Scene) -> tuple[str, list[str], int]:
     return (scene.folder / "left.json").read_text(), (scene.folder / "executed").read_text().split(), count
 
 
-def main(root: Path, pipeline: str, moment: str, wanted: str) -> None:
+def main(root: Path, pipeline: str, moment: str, few: int) -> None:
     """Run once whole, then be killed at each wanted execution and go on in another process."""
     play = partial(live, pipeline)
     whole = new_scene(root / "0", "firelite")
     code, count = run_copy(whole, play)
     assert code == 0, code
     left, executed, asked = read(whole)
-    numbers = list(range(1, count + 1))
-    if wanted != "all":
-        seed = int(os.environ.get("SEED", "0")) or random.randrange(1, 10_000)
-        print(f"SEED={seed}", flush=True)
-        numbers = random.Random(seed).sample(numbers, int(wanted))
+    numbers = choose_moments(count, few)
     for number in numbers:
         scene = new_scene(root / str(number), "firelite", moment=moment, kill_at=number)
         killed = run_copy(scene, play)
@@ -149,4 +145,4 @@ def main(root: Path, pipeline: str, moment: str, wanted: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:5])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))

@@ -19,6 +19,7 @@ from fireswarm.contracts.swarm.constraints import Constraints
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
 from fireswarm.mind.commands.background import LOST, MAX_RUNNING
+from tests.support.crashes import EVERYWHERE, choose_moments
 from tests.support.experts import Expert, bash, calls, run
 from tests.support.minds import Bench
 from tests.support.patience import PATIENCE_SECONDS
@@ -221,7 +222,7 @@ async def test_run_killed_at_any_write_starts_no_command_twice(tmp_path: Path) -
     whole = agent(Bench(tmp_path / "whole"), *SERVE)
     await whole.start()
     lost = 0
-    for number in range(1, whole.writes + 1):
+    for number in choose_moments(whole.writes):
         bench = Bench(tmp_path / str(number))
         interrupted = agent(bench, *SERVE, kill_at=number)
         with pytest.raises((Killed, BaseExceptionGroup)):  # a group, if calls ran side by side
@@ -232,7 +233,7 @@ async def test_run_killed_at_any_write_starts_no_command_twice(tmp_path: Path) -
         assert (bench.cwd / "log").read_text().split().count("started") <= 1, number
         lost += LOST in interrupted.expert.told[-1]
         assert naps() == [], number
-    assert lost > 5
+    assert lost > 5 or not EVERYWHERE
 
 
 async def test_model_is_told_that_its_command_ended_with_the_process(bench: Bench) -> None:

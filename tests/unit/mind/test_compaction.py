@@ -16,6 +16,7 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.event import EventType
 from fireswarm.llm.providers.scripted import ScriptedModel
 from fireswarm.mind import ConclusionStatus
+from tests.support.crashes import choose_moments
 from tests.support.experts import Expert, bash, calls
 from tests.support.minds import Bench, Lab, Ran, asks_for_summary
 from tests.support.providers import Received, Reply
@@ -285,7 +286,7 @@ async def test_run_killed_at_any_write_makes_each_summary_once(tmp_path: Path) -
     assert (await whole.start()).answer == "Done."
     made = len(worker.summaries)
     assert made >= 1
-    for number in range(1, whole.writes + 1):
+    for number in choose_moments(whole.writes):
         agent, worker = started(str(number), number)
         with pytest.raises((Killed, BaseExceptionGroup)):
             await agent.start()

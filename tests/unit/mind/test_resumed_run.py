@@ -22,6 +22,7 @@ from fireswarm.redaction import Redactor
 from fireswarm.runs.make_mind import make_mind
 from fireswarm.runs.sinks.files import RunLog, read_events
 from fireswarm.runs.sinks.step_file import INTERRUPTED, StepFile
+from tests.support.crashes import choose_moments
 from tests.support.experts import Expert, bash, calls, on_the_wire
 from tests.support.minds import SYSTEM, TASK, Bench, Lab
 
@@ -111,7 +112,7 @@ async def test_run_killed_at_any_write_goes_on_and_repeats_nothing(tmp_path: Pat
     whole = agent(Bench(tmp_path / "whole"), *WORK, **anthropic)
     await whole.start()
     assert whole.writes > 30
-    for number in range(1, whole.writes + 1):
+    for number in choose_moments(whole.writes):
         bench = Bench(tmp_path / str(number))
         run = agent(bench, *WORK, kill_at=number, **anthropic)
         with pytest.raises((Killed, BaseExceptionGroup)):  # a group, if calls ran side by side

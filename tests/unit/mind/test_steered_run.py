@@ -15,6 +15,7 @@ from fireswarm.mind import ConclusionStatus, Steering
 from fireswarm.mind.calls.steering import LEFT
 from fireswarm.runs.sinks.step_file import INTERRUPTED, StepFile
 from fireswarm.runs.steps import step_name
+from tests.support.crashes import choose_moments
 from tests.support.experts import bash, calls
 from tests.support.minds import Bench
 from tests.unit.mind.test_resumed_run import WORK, Agent, Killed, agent, anthropic
@@ -44,7 +45,7 @@ async def start_killed(run: Agent, at: int) -> None:
 async def test_message_to_a_run_killed_at_any_write_is_told_once(tmp_path: Path, anthropic: dict[str, Any]) -> None:
     whole = agent(Bench(tmp_path / "whole"), *WORK, **anthropic)
     await whole.start()
-    for number in range(1, whole.writes):
+    for number in choose_moments(whole.writes - 1):
         run = agent(bench := Bench(tmp_path / str(number)), *WORK, **anthropic)
         await start_killed(run, number)
         run.steering, run.kill_at, known = stopped(), 0, len(run.expert.requests)
