@@ -108,11 +108,27 @@ def test_long_line_is_read_within_a_limit(tmp_path: Path) -> None:
     assert told.startswith("more places than are looked at, so it cannot be approved")
 
 
+def test_large_build_file_is_read_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+    exists = Path.exists
+
+    def count(path: Path) -> bool:
+        nonlocal looks
+        looks += 1
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", count)
+    (tmp_path / "Makefile").write_text(" ".join(f"src/{number}.c" for number in range(50_000)))
+    assert len(files_of(command_call("make", tmp_path), tmp_path)) == 1
+    assert looks < 6_000
+
+
 def test_what_cannot_be_bound_is_never_approved(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for number in range(30):
         (tmp_path / f"d{number}").mkdir()
-    for line in ("bash pipe", f"cat {' '.join(f'd{number}' for number in range(30))}; bash run.sh"):
+    os.mkfifo(tmp_path / "Makefile")
+    for line in ("bash pipe", "make all", f"cat {' '.join(f'd{number}' for number in range(30))}; bash run.sh"):
         before = bind_call(command_call(line, tmp_path), Grant(tmp_path))
         answered = {place_of(before, "0/1.1"): {"approval": "yes"}}
         after = bind_call(command_call(line, tmp_path), Grant(tmp_path))

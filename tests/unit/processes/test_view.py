@@ -117,7 +117,7 @@ WRITING = [
     "find * -name x", "find . -exec rm {} +", "find . -fprintf b x", "date -s 2020-01-01", "tree -o b", "tree -R -L 1 -H .",
     "file -C -m a.txt", "diff --output=b a.txt run.sh", "rg --pre ./run.sh x", "git diff --output=b", "git grep -O./run.sh x",
     "git log --output=b", "xargs rm < a.txt", "cat a.txt > b", "echo x >> a.txt", ": > a.txt", "exec 3<> a.txt; echo x >&3",
-    "less a.txt <<< 's b'", "vi -c wq a.txt", "ed a.txt <<< w", "column a.txt > b",
+    "less a.txt <<< 's b'", "vi -es -c wq a.txt", "ed a.txt <<< w", "column a.txt > b",
     # programs that a folder brings along
     "./run.sh", "sh run.sh", "git status", "git diff", "git log -p", "git show", "git blame a.txt", "git ls-files -m",
     # spellings

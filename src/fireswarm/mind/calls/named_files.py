@@ -135,14 +135,11 @@ def _files_at(folder: Path, name: str) -> Iterator[Path]:
 
 def _read_by_programs(folders: Sequence[Path], names: Sequence[str]) -> Iterator[Path]:
     """Yield what the programs among *names* read by themselves in *folders*, and the files that this names."""
-    read_by_itself = find_read_by_itself(names)
-    for folder in folders:
-        for name in read_by_itself:
-            for place in _places_at(folder, name):
-                if place.is_file():
-                    yield Path(os.path.realpath(place))
-                    for word in find_words_in(place):
-                        yield from _files_at(folder, word) if not _COMPUTED.search(word) else ()
+    for folder, name in product(folders, find_read_by_itself(names)):
+        for place in _places_at(folder, name):
+            words = find_words_in(place) if place.is_file() else ()
+            further = (each for word in words if not _COMPUTED.search(word) for each in _places_at(folder, word))
+            yield from (Path(os.path.realpath(each)) for each in (place, *further) if not each.is_dir())
 
 
 def _places_at(folder: Path, name: str) -> Iterator[Path]:
