@@ -123,12 +123,31 @@ async def test_words_of_strangers_stay_words_on_every_page(browser: Browser, pay
     }
     answer = Artifact(type=ANSWER, name=payload, value=payload)
     result = {"summary": payload, "artifacts": [answer.model_dump(mode="json")], "insights": [payload]}
+    child = await swarm.submit(f"{payload} below", role="scout")
+    below = {"parent_task_id": task.task_id, "trace": {"chain_id": task.trace.chain_id}}
     await swarm.store.commit([Merge(task_path(task.task_id), {**fields, "result": result})])
+    await swarm.store.commit([Merge(task_path(child.task_id), below)])
     for path in ("/", "/tasks", "/inbox", f"/tasks/{task.task_id}"):
         page = await browser.page(path)
         for bad in ("<script>alert", "<img", "<svg onload", "<iframe", 'href="javascript:', 'href="data:', "\u202e"):
             assert bad not in page, path
         assert "49{" not in page
+
+
+async def test_objective_is_drawn_with_what_waits_for_what_and_when_it_ran(browser: Browser) -> None:
+    swarm = browser.swarm
+    root = await swarm.submit("the whole", role="architect")
+    first = await swarm.submit("measure <it>", role="scout")
+    second = await swarm.submit("compare", role="scout", depends_on=[first.task_id])
+    below = {"parent_task_id": root.task_id, "trace": {"chain_id": root.trace.chain_id}}
+    await swarm.store.commit([Merge(task_path(task.task_id), below) for task in (first, second)])
+    await swarm.clock.advance(10)
+    page = await browser.page(f"/tasks/{second.task_id}")
+    assert page.count('class="arrow"') == 1 and page.count('class="arrow planned"') == 1
+    assert page.count('<g class="box ') == 3 and page.count('class="bar waits"') == 3
+    assert "measure &lt;it&gt;" in page and "measure <it>" not in page
+    alone = await swarm.submit("alone", role="scout")
+    assert 'id="plan"' not in await browser.page(f"/tasks/{alone.task_id}")
 
 
 async def test_secrets_are_shown_on_no_page(browser: Browser) -> None:

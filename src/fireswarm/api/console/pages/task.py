@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from fireswarm.api.console.pages.questions import read_answers, shown_questions
+from fireswarm.api.console.plan import draw_chart, draw_graph
 from fireswarm.api.console.visit import Download, Goto, Shown, Visit
 from fireswarm.client import Swarm
+from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import queries
@@ -16,6 +19,12 @@ from fireswarm.swarm.records.artifacts import name_of, read_answer, read_content
 
 SHOWN_RUNS = 20
 SHOWN_TREE = 500
+MAX_CHAIN_RUNS = 1_000
+"""Of an objective, so many runs are drawn over time."""
+
+TREE_SECONDS = 3.0
+"""How long the tasks of an objective are kept, for all pages that show one of them."""
+
 MAX_FILE_BYTES = 50_000_000
 """Largest file that is served; the whole content is held in memory."""
 
@@ -25,7 +34,9 @@ async def show(visit: Visit) -> Shown:
     swarm = visit.swarm
     task = await swarm.get(visit.path["task_id"])
     found = await swarm.parts.store.query(queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id))
-    tree = await swarm.objective(task)
+    chain = task.trace.chain_id
+    tree, chain_runs = await visit.console.feed.remember(("tree", chain), TREE_SECONDS, lambda: _read_tree(swarm, task))
+    now = swarm.parts.clock.now()
     values = {
         "task": task,
         "why": await swarm.explain(task),
@@ -35,10 +46,19 @@ async def show(visit: Visit) -> Shown:
         "runs": parse_readable(found, parse_run_snapshot),
         "tree": [(depth, item) for depth, item in _with_depth(tree)][:SHOWN_TREE],
         "tree_size": len(tree),
+        "graph": draw_graph(tree) if len(tree) > 1 else None,
+        "chart": draw_chart(tree, chain_runs, now),
         "steps": [task.uncertain_step] if task.uncertain_step else [],
-        "now": swarm.parts.clock.now(),
+        "now": now,
     }
     return Shown("task.html", values)
+
+
+async def _read_tree(swarm: Swarm, task: Task) -> tuple[list[Task], list[RunDocument]]:
+    """Return the tasks of a task's objective and the first of their runs."""
+    tree = await swarm.objective(task)
+    found = await swarm.parts.store.query(replace(queries.runs_of(task.trace.chain_id), limit=MAX_CHAIN_RUNS))
+    return tree, parse_readable(found, parse_run_snapshot)
 
 
 def _with_depth(tasks: list[Task]) -> list[tuple[int, Task]]:
