@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fireswarm.api.console.access import Visitor
 from fireswarm.api.console.live import LivePage
-from fireswarm.api.console.pages import agents, inbox, mail, overview, runs, spend, task, tasks
+from fireswarm.api.console.pages import agents, files, inbox, mail, overview, runs, spend, task, tasks
 from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.problems import refusal_of
@@ -52,7 +52,8 @@ PAGES: Mapping[str, PageMaker] = {
     "/tasks": tasks.show,
     "/new": tasks.show_form,
     "/tasks/{task_id}": task.show,
-    "/tasks/{task_id}/files/{number}": task.download,
+    "/tasks/{task_id}/files/{number}": files.download,
+    "/tasks/{task_id}/files/{number}/shown": files.show,
     "/runs/{run_id}": runs.show,
     "/agents": agents.show,
     "/mail": mail.show_mail,

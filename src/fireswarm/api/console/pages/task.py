@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from fireswarm.api.console.pages.questions import read_answers, shown_questions
 from fireswarm.api.console.plan import draw_chart, draw_graph
-from fireswarm.api.console.visit import Download, Goto, Shown, Visit
+from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
-from fireswarm.swarm.records.artifacts import name_of, read_answer, read_content
+from fireswarm.swarm.records.artifacts import name_of, read_answer
 
 SHOWN_RUNS = 20
 SHOWN_TREE = 500
@@ -24,9 +24,6 @@ MAX_CHAIN_RUNS = 1_000
 
 TREE_SECONDS = 3.0
 """How long the tasks of an objective are kept, for all pages that show one of them."""
-
-MAX_FILE_BYTES = 50_000_000
-"""Largest file that is served; the whole content is held in memory."""
 
 
 async def show(visit: Visit) -> Shown:
@@ -67,21 +64,6 @@ def _with_depth(tasks: list[Task]) -> list[tuple[int, Task]]:
     for task in tasks:
         depths[task.task_id] = depths.get(task.parent_task_id or "", -1) + 1
     return [(depths[task.task_id], task) for task in tasks]
-
-
-async def download(visit: Visit) -> Download:
-    """Return a file of the task. It is saved, never shown: a model or a stranger wrote it."""
-    swarm = visit.swarm
-    task = await swarm.get(visit.path["task_id"])
-    artifacts = task.result.artifacts if task.result is not None else ()
-    number = visit.path["number"]
-    if not (number.isdecimal() and len(number) < 10 and int(number) < len(artifacts)):
-        raise NotFound(f"the task has no file {number}: it has {len(artifacts)}")
-    artifact = artifacts[int(number)]
-    if artifact.uri is not None and not swarm.parts.blobs.holds(artifact.uri, task.session_hash):
-        raise NotFound("this file is not in the blob store of its session")
-    content = await read_content(swarm.parts.blobs, artifact, MAX_FILE_BYTES)
-    return Download(content.data, content.media_type, content.file_name)
 
 
 async def act(visit: Visit) -> Goto:

@@ -1,0 +1,124 @@
+"""The files of a task: text, tables and pictures are shown as what they are, never as a page; all can be saved."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import zip_longest
+from typing import Any
+
+from fireswarm.api.console.visit import Download, Shown, Visit
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import NotFound
+from fireswarm.redaction import Redactor
+from fireswarm.swarm.records.artifacts import Content, name_of, read_content
+
+MAX_FILE_BYTES = 50_000_000
+"""Largest file that is served; the whole content is held in memory."""
+
+MAX_SHOWN_CHARS = 200_000
+SNIFFED_CHARS = 10_000
+"""Of a table, the separator is guessed from so many."""
+
+MAX_ROWS, MAX_COLUMNS, MAX_CELL_CHARS, MAX_FIELDS = 200, 40, 300, 200
+"""What is shown of a table, and of the fields of a JSON document."""
+
+_PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+"""Beginnings of pictures that hold no code; an SVG is shown as text."""
+
+
+async def download(visit: Visit) -> Download:
+    """Return a file of the task. It is saved, never shown: a model or a stranger wrote it."""
+    _, _, content = await _read(visit)
+    return Download(content.data, content.media_type, content.file_name)
+
+
+async def show(visit: Visit) -> Shown:
+    """Make the page of one file."""
+    task, artifact, content = await _read(visit)
+    name = name_of(artifact)
+    kind, shown, is_cut = _prepare(content, name, visit.console.redactor)
+    values = {
+        "task": task,
+        "number": visit.path["number"],
+        "name": name,
+        "artifact": artifact,
+        "size": len(content.data),
+        "kind": kind,
+        "shown": shown,
+        "is_cut": is_cut,
+    }
+    return Shown("file.html", values)
+
+
+async def _read(visit: Visit) -> tuple[Task, Artifact, Content]:
+    """Read the file that an address names. Raises NotFound."""
+    swarm = visit.swarm
+    task = await swarm.get(visit.path["task_id"])
+    artifacts = task.result.artifacts if task.result is not None else ()
+    number = visit.path["number"]
+    if not (number.isdecimal() and len(number) < 10 and int(number) < len(artifacts)):
+        raise NotFound(f"the task has no file {number}: it has {len(artifacts)}")
+    artifact = artifacts[int(number)]
+    if artifact.uri is not None and not swarm.parts.blobs.holds(artifact.uri, task.session_hash):
+        raise NotFound("this file is not in the blob store of its session")
+    return task, artifact, await read_content(swarm.parts.blobs, artifact, MAX_FILE_BYTES)
+
+
+def _prepare(content: Content, name: str, redactor: Redactor) -> tuple[str, Any, bool]:
+    """Return how a file is shown, what is shown of it, and whether a part is left out.
+
+    Values under the name of a secret are redacted here; all other secrets when the page is made.
+    """
+    if content.data.startswith(_PICTURES) or (content.data[:4] == b"RIFF" and content.data[8:12] == b"WEBP"):
+        return "picture", "", False
+    try:
+        whole = content.data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return "none", "", False
+    if "\0" in whole:
+        return "none", "", False
+    text, is_cut = whole[:MAX_SHOWN_CHARS], len(whole) > MAX_SHOWN_CHARS
+    kind, suffix = content.media_type.partition(";")[0], name.lower().rpartition(".")[2]
+    if kind == "text/csv" or suffix in ("csv", "tsv"):
+        return _prepare_table(text, is_cut, redactor)
+    if kind == "application/json" and not is_cut:
+        return _prepare_fields(text, redactor)
+    if kind == "text/markdown" or suffix == "md":
+        return "markdown", text, is_cut
+    return "diff" if kind == "text/x-diff" or suffix in ("diff", "patch") else "text", text, is_cut
+
+
+def _prepare_table(text: str, is_cut: bool, redactor: Redactor) -> tuple[str, Any, bool]:
+    """Return the first rows of a table; its text if it is none."""
+    try:
+        dialect: Any = csv.Sniffer().sniff(text[:SNIFFED_CHARS], ",;\t|")
+    except csv.Error:
+        dialect = "excel"
+    try:
+        rows = [row for _, row in zip(range(MAX_ROWS + 1), csv.reader(io.StringIO(text), dialect), strict=False)]
+    except csv.Error:
+        return "text", text, is_cut
+    is_wide = any(len(row) > MAX_COLUMNS for row in rows)
+    names = rows[0] if rows else []
+    named = (zip_longest(names[: len(row[:MAX_COLUMNS])], row[:MAX_COLUMNS], fillvalue="") for row in rows[1:MAX_ROWS])
+    cells = [[redactor.named_value(name, cell)[:MAX_CELL_CHARS] for name, cell in row] for row in named]
+    shown = [[name[:MAX_CELL_CHARS] for name in names[:MAX_COLUMNS]], *cells] if rows else []
+    return "table", shown, is_cut or is_wide or len(rows) > MAX_ROWS
+
+
+def _prepare_fields(text: str, redactor: Redactor) -> tuple[str, Any, bool]:
+    """Return the fields of a JSON document, each with its text; the whole text if it has none."""
+    try:
+        value: Any = redactor.value(json.loads(text))
+    except (ValueError, RecursionError):
+        return "text", text, False
+    if isinstance(value, dict):
+        pairs = [(str(name), item) for name, item in value.items()]
+    elif isinstance(value, list):
+        pairs = [(str(number), item) for number, item in enumerate(value)]
+    else:
+        return "text", text, False
+    return "fields", pairs[:MAX_FIELDS], len(pairs) > MAX_FIELDS

@@ -1,0 +1,106 @@
+"""Files of a task in the console: shown as what they are, never as a page of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.swarm.task import Task
+from tests.support.console import CONSOLE_SECRET, Browser, open_browser
+from tests.support.swarm import done, open_test_swarm
+
+pytestmark = pytest.mark.anyio
+
+PICTURE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000000020001e221bc330000"
+    "000049454e44ae426082"
+)
+
+
+@pytest.fixture
+async def browser() -> AsyncGenerator[Browser]:
+    async with open_test_swarm(session="s1") as swarm, open_browser(swarm) as opened:
+        yield opened
+
+
+async def with_file(browser: Browser, name: str, content: Any, mime: str | None = None) -> Task:
+    swarm = browser.swarm
+    task = await swarm.submit(f"makes {name}", role="scout")
+    held = await swarm.claim_one()
+    if isinstance(content, bytes):
+        uri = await swarm.client.parts.blobs.put(f"{task.session_hash}/{task.task_id}/{name}", content)
+        artifact = Artifact(type="file", name=name, uri=uri, mime=mime)
+    else:
+        artifact = Artifact(type="file", name=name, value=content)
+    await swarm.settle(held, done("short", artifacts=(artifact,)))
+    return task
+
+
+SHOWN = {
+    "a table": ("prices.csv", b"\xef\xbb\xbfname;price\nb\xc3\xbccher;3,5\n", '<th scope="col">price</th>'),
+    "a cell": ("prices.csv", b"name,price\n<b>x</b>,1\n", "<td>&lt;b&gt;x&lt;/b&gt;</td>"),
+    "Markdown": ("notes.md", b"# Title\n\n<script>alert(1)</script> **bold**\n", "<strong>bold</strong>"),
+    "a diff": ("work.diff", b"--- a\n+++ b\n@@ -1 +1 @@\n-<i>\n+new\n", '<span class="removed">-&lt;i&gt;</span>'),
+    "fields": ("data.json", b'{"first": {"x": "<p>"}, "second": [1]}', "<summary>first</summary>"),
+    "broken JSON": ("data.json", b'{"first": ', "{&#34;first&#34;: "),
+    "a page": ("page.html", b"<script>alert(1)</script>", "&lt;script&gt;alert(1)"),
+    "a drawing": ("x.svg", b"<svg onload=alert(1)></svg>", "&lt;svg onload=alert(1)&gt;"),
+    "a picture": ("x.png", PICTURE, '<img src="/ui/tasks/'),
+    "bytes": ("x.bin", b"\x00\x01\x02", "neither text nor a picture"),
+    "other letters": ("x.txt", b"\xff\xfe\xfa", "neither text nor a picture"),
+    "nothing": ("x.txt", b"", "0 bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+async def test_file_is_shown_as_what_it_is(kind: str, browser: Browser) -> None:
+    name, content, expected = SHOWN[kind]
+    task = await with_file(browser, name, content)
+    page = await browser.page(f"/tasks/{task.task_id}/files/0/shown")
+    assert expected in page
+    for bad in ("<script>alert", "<svg", "<b>x", "<i>", '<p>"', "onload=alert(1)>"):
+        assert bad not in page
+    saved = await browser.client.get(f"/ui/tasks/{task.task_id}/files/0")
+    assert saved.content == content and saved.headers["content-disposition"].startswith("attachment")
+
+
+async def test_value_without_a_file_is_shown_with_its_fields(browser: Browser) -> None:
+    task = await with_file(browser, "found", {"count": 3, "names": ["a"], "password": "hunter2-hunter2"})
+    page = await browser.page(f"/tasks/{task.task_id}/files/0/shown")
+    assert "<summary>count</summary>" in page and "hunter2" not in page
+
+
+async def test_only_the_beginning_of_a_large_file_is_shown(browser: Browser) -> None:
+    rows = "".join(f"{n},{'x' * 50}\n" for n in range(5_000))
+    for name, content in (("long.csv", rows), ("long.txt", rows), ("long.json", json.dumps(rows.split()))):
+        task = await with_file(browser, name, content.encode())
+        page = await browser.page(f"/tasks/{task.task_id}/files/0/shown")
+        assert "Only the first part is shown" in page and len(page) < 400_000, name
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.txt", f"key {CONSOLE_SECRET}\n"),
+        ("x.csv", f"name,password\nada,{CONSOLE_SECRET}\n"),
+        ("y.csv", "name,password\nada,correct-horse-7,more\n"),
+        ("x.json", '{"users": [{"password": "correct-horse-7"}]}'),
+        ("y.json", '{"api_key": "correct-horse-7"}'),
+        ("x.md", f"the key is {CONSOLE_SECRET}"),
+        ("x.diff", f"+key {CONSOLE_SECRET}\n"),
+    ],
+)
+async def test_secret_in_a_file_is_not_shown(name: str, text: str, browser: Browser) -> None:
+    task = await with_file(browser, name, text.encode())
+    page = await browser.page(f"/tasks/{task.task_id}/files/0/shown")
+    assert "redacted" in page and CONSOLE_SECRET not in page and "correct-horse" not in page
+
+
+async def test_file_that_is_not_there_is_a_page(browser: Browser) -> None:
+    task = await with_file(browser, "x.txt", b"x")
+    for number in ("1", "-1", "x", "9" * 30):
+        assert "has no file" in await browser.page(f"/tasks/{task.task_id}/files/{number}/shown", 404)
