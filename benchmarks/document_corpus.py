@@ -19,6 +19,9 @@ from tests.support.documents import ALL, run_steps
 MAX_BYTES = 20_000_000
 """The pipeline takes no larger document."""
 
+NODES_APART = 8
+"""Of the nodes of a package, one in so many goes through all steps: each takes some seconds."""
+
 
 def find_documents(folder: Path) -> Iterator[Path]:
     """Yield the OpenAPI documents below a folder, and the folders in it with Markdown that names calls."""
@@ -66,7 +69,26 @@ def judge_document(path: Path) -> tuple[Counter[str], str]:
         counts["nodes_that_need_an_advisor"] += has_stubs
         counts["nodes"] += not has_stubs
         counts["nodes_that_pass"] += outcome["passed"] and not has_stubs
+        counts += changes_found(outcome)
         return counts, "" if outcome["passed"] or has_stubs else f"{outcome['pytest']} {outcome['faults'][:2]}"
+
+
+def changes_found(outcome: dict[str, Any]) -> Counter[str]:
+    """Return how many changes of the code were made, and how many the tests find."""
+    found = outcome.get("mutants") or {"made": 0, "killed": 0}
+    return Counter({"changes": found["made"], "changes_found": found["killed"]})
+
+
+def port_nodes(root: Path) -> Counter[str]:
+    """Let one in NODES_APART nodes of a package go through all steps; count how many pass and what their tests find."""
+    counts = Counter[str]()
+    for name in pipelines.listed_nodes(root)[::NODES_APART]:
+        with tempfile.TemporaryDirectory() as place:
+            result, files = run_steps(root, Path(place).resolve(), ALL, name="made", node=name)
+            if result.state is SkillState.COMPLETED:
+                outcome = files.json("validation.json")
+                counts += Counter({"ported": 1, "ported_that_pass": int(outcome["passed"])}) + changes_found(outcome)
+    return counts
 
 
 def _lost(schema: pipelines.NodeSchema, files: Any) -> list[str]:

@@ -12,7 +12,7 @@ NAMES = {
     "capabilities.capability": ("Capability", "CapabilityContext", "NoConfig", "tool"),
     "client": ("Swarm", "TaskEvent"),
     "clocks": ("VirtualClock",),
-    "contracts.base": ("count_noun",),
+    "contracts.base": ("command_line", "count_noun"),
     "contracts.limits": ("MAX_DETAIL_CHARS", "truncate"),
     "contracts.llm.response": ("AgentResponse",),
     "contracts.regular_file": ("read_regular_file", "read_without_links"),
@@ -51,7 +51,7 @@ NAMES = {
     "contracts.swarm.role": ("RoleCard",),
     "contracts.swarm.task": ("StatusReason", "Submitted", "Task", "TaskResult", "TaskSpec", "TaskStatus"),
     "llm.providers.scripted": ("ScriptedModel",),
-    "processes.git": ("run_git",),
+    "processes.git": ("ask_git", "read_branch", "run_git"),
     "settings.extras": ("install_command",),
     "settings": ("AgentSettings", "Settings", "load_agent_settings", "load_settings"),
     "skills.figures": (

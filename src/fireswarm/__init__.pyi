@@ -10,6 +10,7 @@ from fireswarm.capabilities.capability import tool as tool
 from fireswarm.client import Swarm as Swarm
 from fireswarm.client import TaskEvent as TaskEvent
 from fireswarm.clocks import VirtualClock as VirtualClock
+from fireswarm.contracts.base import command_line as command_line
 from fireswarm.contracts.base import count_noun as count_noun
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS as MAX_DETAIL_CHARS
 from fireswarm.contracts.limits import truncate as truncate
@@ -53,6 +54,8 @@ from fireswarm.contracts.swarm.task import TaskResult as TaskResult
 from fireswarm.contracts.swarm.task import TaskSpec as TaskSpec
 from fireswarm.contracts.swarm.task import TaskStatus as TaskStatus
 from fireswarm.llm.providers.scripted import ScriptedModel as ScriptedModel
+from fireswarm.processes.git import ask_git as ask_git
+from fireswarm.processes.git import read_branch as read_branch
 from fireswarm.processes.git import run_git as run_git
 from fireswarm.settings import AgentSettings as AgentSettings
 from fireswarm.settings import Settings as Settings

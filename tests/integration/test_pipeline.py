@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from fireswarm.contracts.skills.skill import SkillState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
-from tests.support.documents import NODE
+from tests.support.documents import NODE, run_step
 from tests.support.pipeline import DEMO, advised, family, files, one_turn, shipped_advisor, submit, work
 from tests.support.swarm import SwarmRig
 
@@ -59,18 +60,43 @@ async def test_patch_merges_cleanly_and_the_checked_out_base_stays_unchanged(swa
     git("init", "--quiet", "--initial-branch=main")
     git("commit", "--quiet", "--allow-empty", "--message", "begin")
     before = git("rev-parse", "main")
+    git("branch", "fireswarm/node-linkshelf")  # of an earlier run, or of a person
     settings = {"backbone": {"auto_merge_enabled": True}}
     root = await submit(swarm, DEMO / "Linkshelf.node.ts", repository=str(tmp_path))
     await work(swarm, advised(swarm, shipped_advisor(), **settings))
     left = await files(swarm, (await family(swarm, root))["root"])
     branch = json.loads(left["pull_request.json"])["branch"]
     assert git("rev-parse", "main") == before, "somebody has it checked out"
+    assert branch == "fireswarm/node-linkshelf-2"
+    assert git("rev-parse", "fireswarm/node-linkshelf") == before, "no branch is moved"
     assert git("status", "--porcelain") == ""
     git("merge", "--quiet", branch)
     assert (tmp_path / "nodes" / "linkshelf" / "operations.py").read_text() == left[
         "project/nodes/linkshelf/operations.py"
     ]
     assert git("worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["missing", "a folder", "no commit", "no branch"])
+def test_repository_to_which_nothing_can_be_added_is_refused_at_the_first_step(kind: str, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@localhost"]
+    commands = {
+        "missing": [],
+        "a folder": [["mkdir", str(repository)]],
+        "no commit": [["git", "init", "--quiet", str(repository)]],
+        "no branch": [
+            ["git", "init", "--quiet", str(repository)],
+            [*git, "commit", "--quiet", "--allow-empty", "--message", "begin"],
+            [*git, "checkout", "--quiet", "--detach"],
+        ],
+    }
+    for command in commands[kind]:
+        subprocess.run(command, check=True)
+    source = str(DEMO / "Linkshelf.node.ts")
+    result = run_step("node-normalize", tmp_path / "w", (), source=source, repository=str(repository))
+    assert result.state is SkillState.FAILED
+    assert "name the folder of a git repository with a first commit, or none" in result.summary
 
 
 async def test_base_without_a_checkout_is_merged_when_auto_merge_is_enabled(swarm: SwarmRig, tmp_path: Path) -> None:
@@ -116,6 +142,13 @@ async def test_code_that_cannot_be_fixed_is_escalated_after_three_attempts(swarm
         "escalation_report.md"
     ]
     assert "attempts to fix it: 3 of 3" in report and "1 failed" in report
+    for number in (1, 2, 3):
+        tried = report.partition(f"## Attempt {number}\n")[2].partition("\n## ")[0]
+        assert "    a try" in tried and "1 failed" in tried
+        assert "    +++ b/nodes/linkshelf/operations.py" in tried
+    run = tasks["root"].task_id
+    assert f"`swarm pipeline resume {run} --from code-fix`" in report and f"`swarm artifacts {run}`" in report
+    assert "escalation_report.md" in await files(swarm, tasks["root"]), "it is a file of the objective"
     assert not any("pr-prepare" in name for name in tasks)
 
 

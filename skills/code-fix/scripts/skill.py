@@ -18,7 +18,10 @@ from fireswarm import (
 )
 
 QUESTION = Path(__file__).parents[1] / "references" / "question.md"
+ATTEMPTS = "fix_attempts.json"
 MAX_LOG_CHARS = 20_000
+MAX_KEPT_CHARS = 12_000
+"""Of the log and of the patch of an attempt."""
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -37,6 +40,10 @@ def run(request: SkillRequest) -> SkillResult:
     changed = pipelines.changed_files(before, after)
     carried.write_project({path: after[path] for path in changed})
     pipelines.write_diff(carried)
+    tries = carried.json(ATTEMPTS) if ATTEMPTS in carried else []
+    log = carried.text("validation_logs.txt")[-MAX_KEPT_CHARS:]
+    tries.append({"log": log, "answer": advice.explanation, "patch": advice.patch[:MAX_KEPT_CHARS]})
+    carried.write_json(ATTEMPTS, tries, "each fix that was tried: the log before it, the answer, the patch")
     told = truncate(f"changed {', '.join(changed) or 'nothing'}: {advice.explanation}", MAX_DETAIL_CHARS)
     return SkillResult(summary=told, artifacts=carried.artifacts(), confidence=0.5)
 

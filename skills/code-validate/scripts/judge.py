@@ -58,9 +58,15 @@ def read_expected(project: Mapping[str, str]) -> list[Expected]:
 def replay(
     project: Mapping[str, str], expected: list[Expected], folder: Path, seconds: float, confinement: str
 ) -> dict[str, str]:
+    """Let the node make the expected calls; return why each one differs, or "", by the name of its test."""
+    found = replay_each(project, expected, folder, seconds, confinement) if expected else []
+    return {each.test: why for each, why in zip(expected, found, strict=True)}
+
+
+def replay_each(
+    project: Mapping[str, str], expected: list[Expected], folder: Path, seconds: float, confinement: str
+) -> list[str]:
     """Let the node make the expected calls in *folder*, without its tests; return why each one differs, or ""."""
-    if not expected:
-        return {}
     files = {path: text for path, text in project.items() if path.startswith("nodes/")}
     files |= {HOST.name: HOST.read_text(encoding="utf-8"), CALLS: json.dumps([each.call for each in expected])}
     pipelines.lay_out(files, folder)
@@ -77,15 +83,15 @@ def environment() -> dict[str, str]:
     return kept | {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def compare(expected: list[Expected], folder: Path) -> dict[str, str]:
-    """Return why each call is not as expected, or "", by the name of its test."""
+def compare(expected: list[Expected], folder: Path) -> list[str]:
+    """Return why each reply is not as expected, or ""."""
     try:
         replies: Any = json.loads(read_regular_file(folder / REPLIES, results.MAX_BYTES, follow=False))
     except (OSError, ValueError, RecursionError, errors.InvalidInput) as error:
-        return dict.fromkeys((each.test for each in expected), f"the node did not answer: {error}"[:MAX_SHOWN_CHARS])
+        return [f"the node did not answer: {error}"[:MAX_SHOWN_CHARS]] * len(expected)
     if not isinstance(replies, list) or len(replies) != len(expected):
-        return dict.fromkeys((each.test for each in expected), "the node did not answer each call once")
-    return {each.test: difference(each, reply)[:MAX_SHOWN_CHARS] for each, reply in zip(expected, replies, strict=True)}
+        return ["the node did not answer each call once"] * len(expected)
+    return [difference(each, reply)[:MAX_SHOWN_CHARS] for each, reply in zip(expected, replies, strict=True)]
 
 
 def difference(expected: Expected, reply: Any) -> str:

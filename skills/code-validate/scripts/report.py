@@ -24,8 +24,10 @@ STATES = {
 """States of an operation, in the words of the report."""
 
 
-def make_report(carried: pipelines.Carried, outcomes: Mapping[str, bool]) -> dict[str, Any]:
-    """Return the report as data. *outcomes* says whether each test passed, by its name."""
+def make_report(
+    carried: pipelines.Carried, outcomes: Mapping[str, bool], mutants: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return the report as data. *outcomes* says whether each test passed, *mutants* which changes the tests find."""
     schema = pipelines.load_schema(carried)
     node, recorded = None, dict[str, Any]()
     if pipelines.RECORDING in carried:
@@ -49,6 +51,7 @@ def make_report(carried: pipelines.Carried, outcomes: Mapping[str, bool]) -> dic
         "present": len(operations) + len(unread),
         "operations": [*operations, *unread],
         "unread_parts": parts,
+        "mutants": mutants,
     }
 
 
@@ -104,9 +107,20 @@ def render_html(report: Mapping[str, Any], result: str) -> str:
         told=escape(told),
         by=escape(by),
         result=escape(result),
+        mutants=_render_mutants(report["mutants"]),
         base=escape(str(report["base_url"]) or "-"),
         operations="\n".join(_render_operation(each) for each in operations),
     )
+
+
+def _render_mutants(mutants: Mapping[str, Any] | None) -> str:
+    if mutants is None:
+        return "not tried"
+    told = f"the expectations find {mutants['killed']:,} of {count_noun(mutants['made'], 'change')} of the code"
+    if mutants["made"] < mutants["possible"]:
+        told += f" (a part of {mutants['possible']:,} possible ones)"
+    lines = "".join(f"<li><code>{escape(each)}</code></li>" for each in mutants["alive"])
+    return f"<details><summary>{told}</summary><p>Not found:</p><ul>{lines}</ul></details>" if lines else told
 
 
 def _render_operation(operation: Mapping[str, Any]) -> str:

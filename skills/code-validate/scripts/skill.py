@@ -13,10 +13,11 @@ import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from fireswarm import Signal, SkillRequest, SkillResult, count_noun, errors, install_command, pipelines, truncate
 
-from . import judge, report, results
+from . import judge, mutants, report, results
 
 MAX_LOG_CHARS = 60_000
 RESULTS = "results.xml"
@@ -43,14 +44,16 @@ def run(request: SkillRequest) -> SkillResult:
         try:
             code, told = _test(folder, str(Path(found.origin).parents[1]), request)
             outcomes = results.read_outcomes(folder / RESULTS)
-            seconds, confinement = request.limits.default_timeout_seconds, request.limits.confinement
-            replayed = judge.replay(files, expected, Path(place) / "replayed", seconds, confinement)
+            bounds = request.limits.default_timeout_seconds, request.limits.confinement
+            replayed = judge.replay(files, expected, Path(place) / "replayed", *bounds)
+            faults += [*_linted(folder), *_untested(files, expected, outcomes)]
+            faults += [f"{name}: {why}" for name, why in replayed.items() if why][:MAX_DIFFERENCES]
+            is_right = code == 0 and not faults
+            changed = mutants.count_killed(files, expected, Path(place) / "changed", *bounds) if is_right else None
         except errors.SandboxRefused as refused:
             unless = "only the operator can allow them unconfined (`backbone.confinement: none`)"
             raise errors.SandboxRefused(f"the generated tests were not run: {refused}; {unless}") from refused
-        faults += _linted(folder)
-    faults += _untested(files, expected, outcomes)
-    faults += [f"{name}: {why}" for name, why in replayed.items() if why][:MAX_DIFFERENCES]
+    faults += mutants.list_faults(changed)
     outcomes = {name: passed and not replayed.get(name, "") for name, passed in outcomes.items()}
     passed = code == 0 and not faults
     confined = request.limits.confinement not in ("container", "none")
@@ -58,10 +61,11 @@ def run(request: SkillRequest) -> SkillResult:
     log = "\n".join(["# code", *(faults or ["no faults"]), "", f"# pytest, {how}", told, ""])
     carried.write("validation_logs.txt", log[-MAX_LOG_CHARS:], "passed" if passed else "failed")
     last = next((line for line in reversed(told.splitlines()) if line.strip()), "no output").strip("= ")
-    result = {"passed": passed, "pytest_exit_code": code, "pytest": last, "faults": faults}
+    result: dict[str, Any] = {"passed": passed, "pytest_exit_code": code, "pytest": last, "faults": faults}
+    result |= {"mutants": changed} if changed else {}
     carried.write_json("validation.json", result)
     if "node_schema.json" in carried:
-        port = report.make_report(carried, outcomes)
+        port = report.make_report(carried, outcomes, changed)
         carried.write_json("port_report.json", port)
         carried.write("port_report.html", report.render_html(port, last), "what is proven by replay, and what is not")
     signal = Signal(name="validation", strength=1.0 if passed else 0.0, note=last)

@@ -20,6 +20,7 @@ from fireswarm import (
     format_size,
     is_secret_file,
     pipelines,
+    read_branch,
     read_regular_file,
 )
 
@@ -44,8 +45,10 @@ def run(request: SkillRequest) -> SkillResult:
     if not place.exists():
         return _ask(f"There is no {named}. From which file or folder should the node be made?")
     try:
+        if (repository := given.get("repository")) and not request.constraints.get("read_only"):
+            read_branch(Path(str(repository)).expanduser().resolve())
         nodes = _nodes(place, request.workdir)
-    except errors.InvalidInput as error:
+    except (errors.GitFailed, errors.InvalidInput) as error:
         return SkillResult.failure(str(error))
     chosen = str(given.get("node") or (nodes[0] if len(nodes) == 1 else "")) if nodes else ""
     if nodes and chosen not in nodes:

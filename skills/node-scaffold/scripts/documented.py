@@ -51,13 +51,17 @@ def _named(parameter: pipelines.Parameter) -> str:
     style, explode = STYLES.get(parameter.place, ("form", True))
     words = ["parameters", text_literal(parameter.given_as)]
     words += [text_literal(parameter.name)] * bool(parameter.input)
+    if parameter.place != "path" and parameter.kind == "string" and parameter.style != "json":
+        return ", ".join(words)  # a text is sent as it is
     if parameter.place == "header":
         words.append('style="simple"')
     elif parameter.style and parameter.style != style:
         words.append(f"style={text_literal(parameter.style)}")
-    if parameter.style and (parameter.explode != explode or (parameter.place == "header" and not parameter.explode)):
+    plain = ("integer", "number", "boolean", *(["array"] if parameter.place == "header" else []))
+    is_whole = parameter.place != "path" and parameter.kind in plain  # explode changes nothing
+    if parameter.style and not is_whole and (parameter.explode != explode or parameter.place == "header"):
         words.append(f"explode={parameter.explode}")
-    elif parameter.place == "header":
+    elif parameter.place == "header" and not is_whole:
         words.append("explode=False")
     return ", ".join(words)
 

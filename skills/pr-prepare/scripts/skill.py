@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,11 @@ from fireswarm import (
     MAX_DETAIL_CHARS,
     SkillRequest,
     SkillResult,
+    ask_git,
     count_noun,
     errors,
     pipelines,
+    read_branch,
     run_git,
     truncate,
 )
@@ -42,10 +44,10 @@ def run(request: SkillRequest) -> SkillResult:
             made = _prepare(Path(place), carried, snapshot, branch, request)
     except errors.GitFailed as failure:
         return SkillResult.failure(str(failure))
-    carried.write("pull_request.patch", made.pop("patch"), f"for `git am`: {branch}")
+    carried.write("pull_request.patch", made.pop("patch"), f"for `git am`: {made['branch']}")
     carried.write_json("pull_request.json", made)
     merged = "merged" if made["merge_executed"] else "not merged"
-    where = f"branch {branch} in {request.context['repository']}" if made["base"] else "a patch for `git am`"
+    where = f"branch {made['branch']} in {request.context['repository']}" if made["base"] else "a patch for `git am`"
     actions = () if made["merge_executed"] else ("review the pull request, then merge it",)
     return SkillResult(
         summary=f"{where}: {count_noun(len(made['files']), 'file')}, {merged}",
@@ -63,7 +65,7 @@ class _Git:
     """
 
     def __init__(self, repository: Path, place: Path, moment: str) -> None:
-        self.repository = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
+        self.repository = Path(ask_git(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
         self.place = place
         times = {"GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
         self.environment = {**AUTHOR, **times, "GIT_INDEX_FILE": str(place / "index")}
@@ -97,12 +99,15 @@ class _Git:
         parents = ("-p", base) if base else ()
         return self("commit-tree", tree, *parents, "-F", "-", stdin=f"{message}\n").strip()
 
-
-def _ask(repository: Path, *arguments: str) -> str:
-    """Return what git says of a repository, which may be a bare one. Raises GitFailed."""
-    is_bare = not (repository / ".git").exists() and (repository / "objects").is_dir()
-    said = run_git(repository, *arguments, git_dir=repository if is_bare else None, timeout_seconds=GIT_SECONDS)
-    return os.fsdecode(said.rstrip(b"\n"))
+    def create_branch(self, wanted: str, commit: str) -> str:
+        """Create a branch at a commit; return its name, with a number if another commit has the name. None is moved."""
+        listed = self("for-each-ref", "--format=%(refname) %(objectname)", f"refs/heads/{wanted}*")
+        there = dict(line.split(" ") for line in listed.splitlines())
+        names = (f"{wanted}-{number}" if number > 1 else wanted for number in count(1))
+        name = next(each for each in names if there.get(f"refs/heads/{each}", commit) == commit)
+        if f"refs/heads/{name}" not in there:
+            self("update-ref", f"refs/heads/{name}", commit, "")  # "": it must not be there
+        return name
 
 
 def _prepare(
@@ -115,10 +120,9 @@ def _prepare(
         run_git(place, "init", "--quiet", f"--initial-branch={branch}", timeout_seconds=GIT_SECONDS)
     repository = Path(str(named)).expanduser().resolve() if named else place
     git = _Git(repository, place, moment)
-    base = _ask(repository, "symbolic-ref", "--short", "HEAD") if named else ""
-    before = git("rev-parse", "--verify", f"refs/heads/{base}^{{commit}}").strip() if named else ""
+    base, before = read_branch(repository, timeout_seconds=GIT_SECONDS) if named else ("", "")
     commit = git.commit(files, before, _message(snapshot, carried, request))
-    git("update-ref", f"refs/heads/{branch}", commit)
+    branch = git.create_branch(branch, commit)
     merged = bool(named) and _merge(git, base, before, commit, request)
     return {
         "branch": branch,

@@ -43,12 +43,17 @@ class Source:
     def evidence(self, first: int, last: int | None = None, column: int = 0) -> Evidence:
         """Return lines *first* to *last*, counted from 1, as evidence; the quote is the first line that has words.
 
-        Of a line that is longer than a quote, it begins at *column*.
+        If there is none, as for the path ``/x`` on a line of its own, further lines are part of the evidence. Of a line
+        that is longer than a quote, the quote begins at *column*.
         """
-        lines = self.lines[first - 1 : max(first, last or first)]
+        last = max(first, last or first)
+        lines = self.lines[first - 1 : last]
         line = next((line for line in lines if pipelines.is_telling(line)), "")
         quote = (line[column:] if len(line) > MAX_QUOTE_CHARS else line).strip()[:MAX_QUOTE_CHARS]
-        return Evidence(file=self.name, line_start=first, line_end=max(first, last or first), quote=quote)
+        while not pipelines.is_telling(quote) and last < len(self.lines):
+            last += 1
+            quote = " ".join(" ".join(self.lines[first - 1 : last]).split())[:MAX_QUOTE_CHARS]
+        return Evidence(file=self.name, line_start=first, line_end=last, quote=quote)
 
     def line_of(self, text: str, after: int = 0) -> int:
         """Return the first line below line *after* that contains *text*, or 0."""

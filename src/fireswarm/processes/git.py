@@ -349,3 +349,25 @@ def _of_user(key: str) -> list[bytes]:
     except (GitFailed, OSError, subprocess.TimeoutExpired):
         return []
     return listed.removesuffix(b"\0").split(b"\0") if listed else []
+
+
+def ask_git(repository: Path, *arguments: str, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
+    """Return what git says of a repository, which may be a bare one, without the last line's end. Raises GitFailed."""
+    is_bare = not (repository / ".git").exists() and (repository / "objects").is_dir()
+    said = run_git(repository, *arguments, git_dir=repository if is_bare else None, timeout_seconds=timeout_seconds)
+    return os.fsdecode(said.rstrip(b"\n"))
+
+
+def read_branch(repository: Path, *, timeout_seconds: float = TIMEOUT_SECONDS) -> tuple[str, str]:
+    """Return the branch that a repository, also a bare one, has checked out, and the id of its last commit.
+
+    Blocks up to *timeout_seconds* for each of two commands. Raises GitFailed, which says what to do, if the folder is
+    no repository or has no commit on a branch.
+    """
+    try:
+        branch = ask_git(repository, "symbolic-ref", "--short", "HEAD", timeout_seconds=timeout_seconds)
+        commit = ask_git(repository, "rev-parse", "--verify", "HEAD^{commit}", timeout_seconds=timeout_seconds)
+    except GitFailed as error:
+        told = f"{repository} has no branch with a commit to build on ({error})"
+        raise GitFailed(f"{told}: name the folder of a git repository with a first commit, or none") from error
+    return branch, commit

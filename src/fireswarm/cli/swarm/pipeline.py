@@ -34,7 +34,7 @@ from fireswarm.cli.shared.tables import one_line, table
 from fireswarm.cli.swarm.tasks import submit_task
 from fireswarm.cli.watch.artifacts import FOLDER, copy_out
 from fireswarm.client import Swarm
-from fireswarm.contracts.base import command_line, explain_validation
+from fireswarm.contracts.base import command_line, count_noun, explain_validation
 from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.skills.advice import TraceMap
 from fireswarm.contracts.swarm.task import Task, TaskSpec, TaskStatus
@@ -291,6 +291,8 @@ def report(
     try:
         rows = [_report_row(operation) for operation in content["operations"]]
         head = f"{content['node']}: {content['proven']:,} of {content['present']:,} operations proven by replay"
+        if found := content.get("mutants"):
+            head += f"; the tests find {found['killed']:,} of {count_noun(found['made'], 'change')} of the code"
     except (LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"{file} is not the report of a port: {error!r}") from error
     console.print(sanitize(head), markup=False, soft_wrap=True)

@@ -35,13 +35,15 @@ class Retry:
 class Failed:
     """A permanent failure: dead letter, or ``escalated`` for review.
 
-    ``uncertain_step`` needs a decision before a retry; ``redo_steps`` are the steps that a retry runs again.
+    ``uncertain_step`` needs a decision before a retry; ``redo_steps`` are the steps that a retry runs again. ``result``
+    has what was made before, such as a report of what failed.
     """
 
     error: str
     reason: StatusReason = StatusReason.DEAD_LETTER
     uncertain_step: str = ""
     redo_steps: tuple[str, ...] = ()
+    result: TaskResult = field(default_factory=TaskResult)
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,8 +127,9 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
             return _block(task, StatusReason.RETRY_BACKOFF, first_line(error), not_before=until, error=error, **only)
         case Retry(error=error, after_seconds=after):
             return _fail(board, held, error, after)
-        case Failed(error=error, reason=reason, uncertain_step=uncertain, redo_steps=redo):
+        case Failed(error=error, reason=reason, uncertain_step=uncertain, redo_steps=redo, result=result):
             more: dict[str, Any] = {"uncertain_step": uncertain, "redo_steps": [*redo]} if uncertain or redo else {}
+            more |= _so_far(result)
             return _block(task, reason, first_line(error), error=error, attempt=task.attempt + 1, **more)
         case Waiting(reason=reason, summary=summary, questions=questions, schema=schema, result=result):
             asked = ask_fields(task, task.turn + 1, questions)
@@ -147,7 +148,7 @@ def transition_of(board: BoardContext, held: HeldLease, outcome: Outcome) -> Tra
 
 
 def _so_far(result: TaskResult) -> dict[str, Any]:
-    """Return the artifacts so far as a field of a waiting task."""
+    """Return the artifacts so far as a field of a task that waits or failed."""
     return {"result": plain(result)} if result.artifacts else {}
 
 

@@ -46,14 +46,7 @@ class SkillReportedFailure(FireswarmError):
 
 def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
     """Return the outcome of a result. Raises SkillFailed for a result that contradicts its state."""
-    task_result = TaskResult(
-        summary=result.summary,
-        artifacts=result.artifacts,
-        signals=result.signals,
-        insights=result.insights,
-        confidence=result.confidence,
-        next_recommended_actions=result.next_recommended_actions,
-    )
+    task_result = _task_result(result)
     match result.state:
         case SkillState.COMPLETED:
             return Done(task_result)
@@ -88,6 +81,17 @@ def outcome_of(turn: Turn, result: SkillResult) -> Outcome:
             raise SkillFailed("the skill asks for advice, but its SKILL.md has no execution_mode")
         case SkillState.FAILED:
             raise SkillReportedFailure(result)
+
+
+def _task_result(result: SkillResult) -> TaskResult:
+    return TaskResult(
+        summary=result.summary,
+        artifacts=result.artifacts,
+        signals=result.signals,
+        insights=result.insights,
+        confidence=result.confidence,
+        next_recommended_actions=result.next_recommended_actions,
+    )
 
 
 async def end_children(turn: Turn) -> None:
@@ -143,8 +147,8 @@ def _outcome_of_failure(result: SkillResult) -> Outcome:
     if result.needs_confinement:
         return Waiting(StatusReason.NEEDS_CONFINEMENT, result.summary)
     if result.escalated:
-        return Failed(result.summary, StatusReason.ESCALATED)
-    return Retry(result.summary) if result.retryable else Failed(result.summary)
+        return Failed(result.summary, StatusReason.ESCALATED, result=_task_result(result))
+    return Retry(result.summary) if result.retryable else Failed(result.summary, result=_task_result(result))
 
 
 def describe_error(error: Exception) -> str:

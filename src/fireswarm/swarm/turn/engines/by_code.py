@@ -147,9 +147,10 @@ async def run_step(turn: Turn, name: str, execute: Execute, *, idempotent: bool)
 
     async def step() -> dict[str, Any]:
         result = await execute(request)
+        kept = await publish_artifacts(turn, result, request.workdir)
         if result.state is SkillState.FAILED:
-            raise SkillReportedFailure(result)
-        published.append(await publish_artifacts(turn, result, request.workdir))
+            raise SkillReportedFailure(kept)
+        published.append(kept)
         return published[0].model_dump(mode="json", exclude_defaults=True)
 
     # A conversation in another store changes before the task is settled, so the result must be journaled first.
