@@ -13,7 +13,7 @@ from fireswarm import (
     truncate,
 )
 
-from . import documented, operations
+from . import documented, operations, typed
 
 TEMPLATES = Path(__file__).parents[1] / "references" / "templates"
 
@@ -42,9 +42,13 @@ def run(request: SkillRequest) -> SkillResult:
     used = operations.names_used(stubs)
     imports = f"from .shaping import {', '.join(used)}\n" if used else ""
     imports += f"from .transport import {'Send, credential' if 'credential' in operations.words_in(stubs) else 'Send'}"
-    for name in ("__init__", "node", "transport", "operations"):
-        template = Template((TEMPLATES / f"{name.strip('_')}.py.tmpl").read_text(encoding="utf-8"))
-        carried.write_project({f"{package}/{name}.py": template.substitute(values, stubs=stubs, imports=imports)})
+    methods = "".join(typed.method_of(each, inputs[each.key], _about(each)) for each in schema.operations)
+    values |= {"stubs": stubs, "imports": imports, "methods": methods}
+    values["distribution"] = f"node-{schema.name.replace('_', '-').strip('-')}"
+    for name in ("__init__.py", "client.py", "node.py", "transport.py", "operations.py", "pyproject.toml"):
+        template = Template((TEMPLATES / f"{name.replace('__', '')}.tmpl").read_text(encoding="utf-8"))
+        carried.write_project({f"{package}/{name}": template.substitute(values)})
+    carried.write_project({f"{package}/README.md": typed.page_of(schema, inputs, _plain)})
     if used:
         own = Path(pipelines.shaping.__file__).read_text(encoding="utf-8")
         carried.write_project({f"{package}/shaping.py": own})
@@ -57,7 +61,7 @@ def run(request: SkillRequest) -> SkillResult:
 
 
 def _function(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:
-    about = _plain(operation.description or operation.name or operation.key)
+    about = _about(operation)
     if operation.template is not None:
         return operations.code_of(operation, about)
     if not schema.missing_of(operation):
@@ -67,6 +71,10 @@ def _function(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> s
         f'    """{about}."""\n'
         f'    raise NotImplementedError("{operation.key}")\n'
     )
+
+
+def _about(operation: pipelines.Operation) -> str:
+    return _plain(operation.description or operation.name or operation.key)
 
 
 def _plain(text: str) -> str:

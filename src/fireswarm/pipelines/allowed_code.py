@@ -22,7 +22,7 @@ MODULES = frozenset(
 """Modules of Python without a way to processes, a network or files that code chooses."""
 
 TRANSPORT = frozenset(
-    {"BASE_URL", "TIMEOUT_SECONDS", "Send", "base_url", "credential", "multipart_of", "send_over_http", "written"}
+    {"BASE_URL", "TIMEOUT_SECONDS", "ApiError", "Send", "base_url", "credential", "send_over_http", "written"}
 )
 """What a node may take from its transport, its one way to a network."""
 
@@ -50,7 +50,9 @@ METHODS = frozenset({"__init__", "__name__", "__doc__", "__post_init__", "__str_
 """Names with double underscores that lead nowhere else."""
 
 _FRAMES = re.compile(r"(?:f|gi|tb|cr|ag|co)_(?:frame|back|globals|locals|builtins|code|consts)|_.*")
-_FIXED = re.compile(r"nodes/[^/]+/(?:__init__|node|transport|shaping)\.py|nodes/[^/]+/schema\.json")
+_FIXED = re.compile(
+    r"nodes/[^/]+/(?:(?:__init__|client|node|transport|shaping)\.py|schema\.json|pyproject\.toml|readme\.md)"
+)
 _NODE = re.compile(r"nodes/.+\.py", re.IGNORECASE)
 _ADVISED_TEST = re.compile(r"tests/test_[^/]+_advised\.py")
 

@@ -90,7 +90,10 @@ def test_no_allowed_module_leads_to_one_that_is_not() -> None:
                 assert attribute in LEADING or value.__name__ in MODULES, f"{name}.{attribute}"
 
 
-@pytest.mark.parametrize("file", ["transport.py", "node.py", "__init__.py", "schema.json", "shaping.py"])
+@pytest.mark.parametrize(
+    "file",
+    ["transport.py", "node.py", "client.py", "__init__.py", "schema.json", "shaping.py", "pyproject.toml", "README.md"],
+)
 def test_fix_of_a_fixed_file_is_refused_by_name(file: str) -> None:
     path = f"nodes/made/{file}"
     patch = f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-one\n+two\n"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
@@ -338,46 +336,3 @@ def test_tests_of_the_node_pass_and_find_each_change_of_its_code(tmp_path: Path)
     outcome, files = validated({"api.yaml": document}, tmp_path / "node")
     assert outcome["passed"], files.text("validation_logs.txt")
     assert outcome["mutants"]["alive"] == [] and outcome["mutants"]["made"] > 10
-
-
-def test_relative_server_asks_for_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = get("/a", "").replace("https://t.example/v1", "/v1")
-    with made_node({"api.yaml": document}) as node:
-        with pytest.raises(LookupError, match="MADE_BASE_URL"):
-            node.module.run("a.get", {})
-        sent: list[tuple[str, str, bytes]] = []
-
-        class Answering(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                sent.append((self.path, self.headers["Accept"], b""))
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(b"[1]")
-
-            def log_message(self, format: str, *args: Any) -> None: ...
-
-        server = HTTPServer(("127.0.0.1", 0), Answering)
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            monkeypatch.setenv("MADE_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1/")
-            assert node.module.run("a.get", {}) == [1]
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
-        assert sent == [("/v1/a", "application/json", b"")]
-
-
-def test_transport_writes_values_as_http_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    with made_node({"api.yaml": get("/a", "")}) as node:
-        transport = node.module.transport
-        assert transport.written([True, 1.5, {"a": None}]) == ["true", "1.5", '{"a":null}']
-        body = transport.multipart_of({'a"b': [b"\x00", "x"], "o": {"c": 1}}, "B")
-        assert body == (
-            b'--B\r\nContent-Disposition: form-data; name="a%22b"; filename="a%22b"\r\n'
-            b"Content-Type: application/octet-stream\r\n\r\n\x00\r\n"
-            b'--B\r\nContent-Disposition: form-data; name="a%22b"\r\n\r\nx\r\n'
-            b'--B\r\nContent-Disposition: form-data; name="o"\r\nContent-Type: application/json\r\n\r\n{"c": 1}'
-            b"\r\n--B--\r\n"
-        ).replace(b'{"c": 1}', b'{"c":1}')
