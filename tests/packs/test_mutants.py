@@ -57,6 +57,20 @@ def test_changed_code_that_does_not_end_is_found(mutants: ModuleType, tmp_path: 
     assert counted is not None and not [each for each in counted["alive"] if "2 instead of 1" in each], counted
 
 
+def test_changes_whose_process_does_not_answer_are_not_found(mutants: ModuleType, tmp_path: Path) -> None:
+    """The code ends its process when it is not what it was."""
+    files = made_files(tmp_path / "made")
+    project = files.tree(PROJECT)
+    path = CODE.removeprefix(PROJECT)
+    start = project[path].index("    return", project[path].index("def "))
+    ends = "    import os\n    if __builtins__ and 'a' != 'a':\n        os._exit(0)\n"
+    project[path] = project[path][:start] + ends + project[path][start:]
+    expected = mutants.judge.read_expected(project)
+    assert not any(mutants.judge.replay(project, expected, tmp_path / "right", 60.0, "auto").values())
+    counted = mutants.count_killed(project, expected, tmp_path / "changed", 60.0, "auto")
+    assert counted is not None and counted["killed"] == 0 and counted["made"] > 40
+
+
 def test_each_change_is_one(mutants: ModuleType) -> None:
     code = '''
 def put(parameters, send):

@@ -25,6 +25,10 @@ MAX_MUTANTS = 400
 MAX_CALLS = 12
 """By which a change is looked for: the first inputs of its operation."""
 
+MAX_TOGETHER = 1_000
+"""Calls of one process. If it does not answer, or unchanged code does something else after them, none of its changes
+counts as found."""
+
 MAX_LISTED = 100
 MAX_TOLD = 10
 
@@ -63,20 +67,27 @@ def count_killed(
     Only of operations of which a recording or a document says the whole request: of others, too little is known to find
     a change. None without such operations, or without code to change.
     """
-    cases: defaultdict[str, list[judge.Expected]] = defaultdict(list)
+    cases: defaultdict[tuple[str, str], list[judge.Expected]] = defaultdict(list)
     for each in (known for known in expected if known.kind != "told"):
-        cases[each.call["package"] + "." + each.call["operation"]].append(each)
-    possible = {name: _of_operation(project, every[0].call) for name, every in cases.items()}
+        cases[each.call["package"], each.call["operation"]].append(each)
+    functions = {package: _functions(project, package) for package, _ in cases}
+    possible = {name: _of_operation(name[1], functions[name[0]].get(name[1])) for name in cases}
     made = [(mutant, name) for name, mutants in possible.items() for mutant in _spread(mutants, len(possible))]
     if not made:
         return None
     tried = [
-        (number, each._replace(call=each.call | {"function": mutant.function, "code": mutant.code}, test=str(number)))
+        (number, each._replace(call=each.call | {"function": mutant.function, "code": mutant.code}))
         for number, (mutant, name) in enumerate(made)
         for each in cases[name][:MAX_CALLS]
     ]
-    found = judge.replay_each(project, [each for _, each in tried], folder, seconds, confinement)
-    dead = {number for (number, _), why in zip(tried, found, strict=True) if why}
+    dead: set[int] = set()
+    for start in range(0, len(tried), MAX_TOGETHER):
+        some = tried[start : start + MAX_TOGETHER]
+        control = cases[made[some[-1][0]][1]][0]  # unchanged code, after all changes
+        calls = [*(each for _, each in some), control]
+        *found, broken = judge.replay_each(project, calls, folder / str(start), seconds, confinement)
+        if not broken:
+            dead |= {number for (number, _), why in zip(some, found, strict=True) if why}
     alive = [f"{mutant.operation}: {mutant.where}" for number, (mutant, _) in enumerate(made) if number not in dead]
     return {
         "possible": sum(map(len, possible.values())),
@@ -101,16 +112,19 @@ def _spread(mutants: list[Mutant], operations: int) -> list[Mutant]:
     return [mutants[number * len(mutants) // most] for number in range(most)]
 
 
-def _of_operation(project: Mapping[str, str], call: Mapping[str, Any]) -> list[Mutant]:
-    package = call["package"].replace(".", "/")
-    path = f"{package}/operations.py"
-    name = json.loads(project[f"{package}/schema.json"])["functions"].get(call["operation"])
-    for function in ast.parse(project[path]).body:
-        if isinstance(function, ast.FunctionDef) and function.name == name:
-            return [
-                Mutant(call["operation"], name, f"line {line}, {told}", code) for line, told, code in mutate(function)
-            ]
-    return []
+def _functions(project: Mapping[str, str], package: str) -> dict[str, ast.FunctionDef]:
+    """Return the function of each operation of a package."""
+    folder = package.replace(".", "/")
+    body = ast.parse(project[f"{folder}/operations.py"]).body
+    named = {each.name: each for each in body if isinstance(each, ast.FunctionDef)}
+    functions: dict[str, str] = json.loads(project[f"{folder}/schema.json"])["functions"]
+    return {operation: named[name] for operation, name in functions.items() if name in named}
+
+
+def _of_operation(operation: str, function: ast.FunctionDef | None) -> list[Mutant]:
+    if function is None:
+        return []
+    return [Mutant(operation, function.name, f"line {line}, {told}", code) for line, told, code in mutate(function)]
 
 
 def mutate(function: ast.FunctionDef) -> Iterator[tuple[int, str, str]]:
@@ -128,7 +142,7 @@ def mutate(function: ast.FunctionDef) -> Iterator[tuple[int, str, str]]:
 def _changes_in(parent: ast.AST) -> Iterator[tuple[str, str, Any]]:
     """Yield a description, a field of a node, and another value of it."""
     for field, value in ast.iter_fields(parent):
-        if isinstance(value, ast.expr):
+        if isinstance(value, ast.expr) and field != "annotation":  # which is not evaluated
             yield from ((told, field, other) for told, other in _others(value))
         elif isinstance(value, list) and all(isinstance(each, ast.expr) for each in value):
             for number, each in enumerate(value):
