@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from fireswarm.contracts.base import Contract, Json, RoleName, check_no_own_name
+from fireswarm.contracts.base import Contract, Json, JsonObject, RoleName, check_no_own_name
 from fireswarm.contracts.skills.advice import ExecutionMode
 from fireswarm.contracts.skills.limits import MAX_CHANGED_FILES, MAX_FIX_ITERATIONS, MAX_STEPS, BackboneSettings
 
@@ -72,6 +72,8 @@ class PipelineStep(Contract):
 
     ``reads`` are the keys of the objective's context that the step gets; ``leaves`` the files, or folders with a slash,
     that it must pass on; ``gates`` names in `GATES`; ``scope`` path patterns of the project's files that it may change.
+    ``advice`` is a file beside the pipeline's with the JSON Schema of what an advisor answers, read into
+    ``answer_schema``, which no file sets itself.
     It is left out unless all conditions of ``when`` hold.
     """
 
@@ -84,6 +86,8 @@ class PipelineStep(Contract):
     leaves: tuple[str, ...] = ()
     gates: tuple[str, ...] = ()
     scope: tuple[str, ...] = ()
+    advice: str = Field(default="", max_length=400)
+    answer_schema: JsonObject = Field(default_factory=dict, exclude=True)
     when: tuple[StepCondition, ...] = ()
     loop: Loop | None = None
 

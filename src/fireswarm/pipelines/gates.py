@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.inputs import faults_of_value
 from fireswarm.contracts.skills.advice import ADVICE, AdviceKind, AdviceRequest, ExecutionMode
 from fireswarm.contracts.skills.limits import MAX_CHANGED_FILES
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
@@ -125,6 +126,8 @@ def check_advice(request: AdviceRequest, content: Any) -> str:
     """Return the faults of an advisor's answer, phrased for the advisor, or ""."""
     try:
         json.dumps(content)
+        if request.kind is AdviceKind.DATA:
+            return "; ".join(faults_of_value(request.answer_schema, content, "the schema of the advice"))
         advice = ADVICE[request.kind].model_validate(content)
         return "; ".join(ADVICE_CHECKS[request.kind](request, advice.model_dump(mode="json")))
     except ValidationError as error:

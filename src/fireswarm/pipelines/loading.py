@@ -5,6 +5,7 @@ A file that cannot be used does not affect the others: it is left out with the r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,10 +16,12 @@ from pydantic import ValidationError
 
 from fireswarm.contracts.base import command_line, describe_fault
 from fireswarm.contracts.frontmatter import check_yaml, explain_yaml, load_yaml
+from fireswarm.contracts.inputs import check_schema
 from fireswarm.contracts.regular_file import read_regular_file
 from fireswarm.contracts.skills.advice import ExecutionMode
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import ConfigError, InvalidInput
 from fireswarm.pipelines.definition import FAULTS, SUFFIX, Pipeline, PipelineStep
+from fireswarm.pipelines.files import safe_path
 from fireswarm.pipelines.gates import CONDITIONS, GATES
 from fireswarm.skills.packs import field_values
 from fireswarm.skills.packs.catalog import Catalog, Skill
@@ -133,9 +136,31 @@ def _read(path: Path) -> PipelineFile | list[str]:
     if not isinstance(content, dict) or "steps" not in content:
         return [f"{path} is no pipeline: it has no `steps`; `swarm pipeline new` writes an example"]
     try:
-        return PipelineFile(path.stem, path, Pipeline.model_validate(content), lines)
+        pipeline = Pipeline.model_validate(content)
     except ValidationError as error:
         return [*_validation_faults(path, lines, error)]
+    steps: list[PipelineStep] = []
+    faults: list[str] = []
+    for number, step in enumerate(pipeline.steps):
+        try:
+            steps.append(step.model_copy(update={"answer_schema": _answer_schema(path, step)}))
+        except (OSError, ValueError, RecursionError, ConfigError, InvalidInput) as error:
+            told = f"step {step.id!r}: {step.advice} is no JSON Schema of an answer: {error}"
+            faults.append(f"{_where(path, lines, ('steps', number, 'advice'))}: steps.{number}.advice: {told}")
+    return faults or PipelineFile(path.stem, path, pipeline.model_copy(update={"steps": tuple(steps)}), lines)
+
+
+def _answer_schema(path: Path, step: PipelineStep) -> dict[str, Any]:
+    """Return the JSON Schema in the file that a step names, which is in the folder of the pipeline's file or below."""
+    if step.answer_schema:
+        raise InvalidInput("write the schema to a file, and name it as `advice`")
+    if not step.advice:
+        return {}
+    schema: Any = json.loads(read_regular_file(path.parent / safe_path(step.advice), MAX_FILE_BYTES, follow=False))
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        raise InvalidInput('an answer is an object: write {"type": "object", "properties": {...}}')
+    check_schema(schema, step.advice)
+    return schema
 
 
 def _validation_faults(path: Path, lines: Mapping[tuple[Any, ...], int], error: ValidationError) -> Iterator[str]:

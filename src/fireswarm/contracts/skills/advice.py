@@ -32,11 +32,12 @@ class ExecutionMode(StrEnum):
 
 
 class AdviceKind(StrEnum):
-    """Kind of advice. Each kind has a separate schema and separate checks."""
+    """Kind of advice. Each kind has a separate schema and separate checks; the schema of ``data`` is a pipeline's."""
 
     SCHEMA = "schema"
     CODE = "code"
     PATCH = "patch"
+    DATA = "data"
 
 
 class Material(Contract):
@@ -47,19 +48,24 @@ class Material(Contract):
 
 
 class AdviceRequest(Contract):
-    """A question to the advisor. ``scope`` lists the path patterns that code or a patch may change."""
+    """A question to the advisor. ``scope`` lists the path patterns that code or a patch may change.
+
+    ``answer_schema`` is the JSON Schema of an answer of the kind ``data``: the pipeline sets it, from the step's
+    ``advice`` file.
+    """
 
     kind: AdviceKind
     question: str = Field(min_length=1, max_length=8_000)
     material: tuple[Material, ...] = Field(default=(), max_length=MAX_PIECES)
     scope: tuple[str, ...] = Field(default=(), max_length=40)
+    answer_schema: JsonObject = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _is_bounded(self) -> AdviceRequest:
         size = sum(len(piece.text) for piece in self.material)
         if size > MAX_MATERIAL_CHARS:
             raise ValueError(f"the material has {size:,} characters; at most {MAX_MATERIAL_CHARS:,} are allowed")
-        if self.kind is not AdviceKind.SCHEMA and not self.scope:
+        if self.kind in (AdviceKind.CODE, AdviceKind.PATCH) and not self.scope:
             raise ValueError("advice with code needs a scope: the paths that it may change")
         return self
 
@@ -146,9 +152,11 @@ def _exactly(**properties: Any) -> dict[str, Any]:
 _FILES = {"type": "array", "items": _exactly(path=_TEXT, content=_TEXT)}
 
 
-def advice_schema(kind: AdviceKind) -> dict[str, Any]:
-    """Return the JSON Schema of the content of *kind*, if possible in the subset that all providers can enforce."""
-    match kind:
+def advice_schema(asks: AdviceRequest) -> dict[str, Any]:
+    """Return the JSON Schema of an answer, if possible in the subset that all providers can enforce."""
+    match asks.kind:
+        case AdviceKind.DATA:
+            return asks.answer_schema
         case AdviceKind.CODE:
             return _exactly(files=_FILES, notes=_TEXT)
         case AdviceKind.PATCH:

@@ -71,10 +71,16 @@ class AdviceEngine:
             check_step(defined, self.mode, request, result)
             if result.asks is None or result.state is not SkillState.ADVICE_REQUIRED:
                 return result
-            asked.append(_digest(result.asks))
+            asks = result.asks
+            if asks.kind is AdviceKind.DATA:
+                if not defined.answer_schema:
+                    told = "name the JSON Schema of its answers in the pipeline: `advice: FILE.json`"
+                    raise GateFailed(f"{step} asks for advice of the kind data: {told}")
+                asks = asks.model_copy(update={"answer_schema": defined.answer_schema})
+            asked.append(_digest(asks))
             if len(asked) > MAX_QUESTIONS or asked.count(asked[-1]) > MAX_SAME_QUESTIONS:
                 raise GateFailed(f"{step} asks for advice again after {len(asked) - 1} answers")
-            advice = await _advise(step, result.asks, request, turn, self.mind)
+            advice = await _advise(step, asks, request, turn, self.mind)
             if isinstance(advice, SkillResult):
                 return advice
             request = request.model_copy(update={"advice": (*request.advice, advice)})
@@ -113,7 +119,8 @@ def _parse_operator_advice(asks: AdviceRequest, given: Any) -> tuple[dict[str, A
 
 
 def _digest(asks: AdviceRequest) -> str:
-    return hashlib.sha256(canonical_json(asks.model_dump(mode="json")).encode()).hexdigest()
+    content = asks.model_dump(mode="json", exclude=set() if asks.answer_schema else {"answer_schema"})
+    return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
 def _ask_a_person(step: str, place: str, asks: AdviceRequest, why: str) -> SkillResult:
@@ -122,6 +129,7 @@ def _ask_a_person(step: str, place: str, asks: AdviceRequest, why: str) -> Skill
         AdviceKind.CODE: '{"files": [{"path": ..., "content": ...}], "notes": ...}',
         AdviceKind.PATCH: '{"patch": "a unified diff", "explanation": ...}',
         AdviceKind.SCHEMA: '{"inferred": {...}, "trace": {"fields": {...}}}',
+        AdviceKind.DATA: f"as this JSON Schema says: {canonical_json(asks.answer_schema)}",
     }[asks.kind]
     scope = f", within {', '.join(asks.scope)}" if asks.scope else ""
     text = (
@@ -146,14 +154,14 @@ async def _ask_model(step: str, asks: AdviceRequest, mind: Mind, client: ModelCl
     """
     turn.journal.pending = turn.swarm.pending
     recorder = JournalRecorder(turn.journal, mind.redact, f"advice-{_digest(asks)}", mind.settings.model.stream)
-    schema = advice_schema(asks.kind)
+    schema = advice_schema(asks)
     talk = Transcript(turn.swarm.advisor)
     material = "\n\n".join(f"# {piece.name}\n```\n{piece.text}\n```" for piece in asks.material)
     scope = f"\n\nScope: {', '.join(asks.scope)}" if asks.scope else ""
     talk.say(Part(Component.TASK, f"# The question\n{asks.question}{scope}\n\n{material}"))
     asking = Asking(client, recorder, talk, schema=schema, on_words=recorder.words if recorder.follows else None)
-    if asks.kind is AdviceKind.SCHEMA:
-        asking.native = False  # a schema's maps have free keys, which providers cannot enforce
+    if asks.kind in (AdviceKind.SCHEMA, AdviceKind.DATA):
+        asking.native = False  # their maps may have free keys, which providers cannot enforce
     fault = ""
     for attempt in (0, 1):
         await asking.compose(attempt)
