@@ -1,4 +1,6 @@
-"""Draw docs/pictures/: the whole, a task's life, a handoff, a team. Names of states, outcomes and roles are the code's.
+"""Draw docs/pictures/: the whole, a task's life, a handoff, a team, a port.
+
+Names of states, outcomes, steps and roles are the code's.
 
 ``make generate`` writes them, and ``make check`` fails if they differ.
 """
@@ -20,6 +22,7 @@ from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.outcome import Done, Failed, Handoff, Outcome, Released, Retry, Snooze, Waiting
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, StatusReason, Task, TaskStatus
 from fireswarm.mind import gate
+from fireswarm.pipelines.loading import read_pipeline
 from fireswarm.storage.documents import paths
 from fireswarm.swarm.board import claim, dependents, settle, submit, sweep
 from fireswarm.swarm.board.claim import Claimer
@@ -29,27 +32,8 @@ from fireswarm.swarm.roles.card import load_roles
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
+STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 WIDTH = 800
-
-STYLE = """
-  :root { --ground: #ffffff; --ink: #1f2328; --soft: #59636e; --line: #818b98; --box: #f6f8fa; --mark: #0969da; }
-  @media (prefers-color-scheme: dark) {
-    :root { --ground: #151b23; --ink: #f0f6fc; --soft: #a9b4c0; --line: #7d8590; --box: #212830; --mark: #79b8ff; }
-  }
-  text { font: 15px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: var(--ink); }
-  .title { font-weight: 600; }
-  .small { font-size: 13px; fill: var(--soft); }
-  .code { font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: 13px; }
-  .ground { fill: var(--ground); stroke: var(--line); }
-  .box { fill: var(--box); stroke: var(--line); stroke-width: 1.5; }
-  .marked { stroke: var(--mark); stroke-width: 2; }
-  .arrow { fill: none; stroke: var(--mark); stroke-width: 1.8; marker-end: url(#head); }
-  .reads { stroke-dasharray: 5 4; }
-  .life { stroke: var(--line); stroke-dasharray: 2 4; }
-  .halo { paint-order: stroke; stroke: var(--ground); stroke-width: 6px; stroke-linejoin: round; }
-  #head path { fill: var(--mark); }
-"""
-
 
 Draw = Callable[[], str]
 
@@ -68,7 +52,8 @@ def frame(height: int, title: str, *parts: str) -> str:
     body = "\n".join(parts)
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img">
 <title>{escape(title)}</title>
-<style>{STYLE}</style>
+<style>
+{STYLE}</style>
 <defs><marker id="head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">
 <path d="M0 0 L10 5 L0 10 z"/></marker></defs>
 <rect class="ground" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="8"/>
@@ -107,6 +92,7 @@ def whole() -> str:
     commits = [method.__name__ for method in (Claimer.claim, claim.renew, settle.settle, sweep.sweep)]
     collections = [paths.TASKS, paths.RUNS, paths.MAILBOX, paths.MEMORY]
     faces = [("swarm", "command line"), ("swarm api", "HTTP API"), ("import fireswarm", "programs")]
+    empty = [("", "")] * 2
     parts = [words(28, 40, "People and programs", "title", "start")]
     for number, (name, about) in enumerate(faces):
         parts.append(box(28 + number * 172, 54, 160, 56, [(name, "code"), (about, "small")]))
@@ -121,9 +107,7 @@ def whole() -> str:
         arrow((678, 110), (678, 258)),
         words(688, 190, "writes", "small", "start"),
         words(688, 208, "and reads", "small", "start"),
-        box(
-            28, 260, 744, 92, [("Store: Firestore, or firelite on your machine", "title"), ("", ""), ("", "")], "marked"
-        ),
+        box(28, 260, 744, 92, [("Store: Firestore, or firelite on your machine", "title"), *empty], "marked"),
     ]
     for number, name in enumerate(collections):
         parts.append(box(48 + number * 180, 306, 164, 32, [(name, "code")]))
@@ -133,13 +117,7 @@ def whole() -> str:
         words(190, 400, "runs, messages, facts, heartbeats", "small", "start"),
         arrow((560, 354), (560, 420), reads=True),
         words(570, 393, "reads tasks and messages", "small", "start"),
-        box(
-            28,
-            422,
-            744,
-            100,
-            [("Role processes: one worker each, any number of each role", "title"), ("", ""), ("", "")],
-        ),
+        box(28, 422, 744, 100, [("Role processes: one worker each, any number of each role", "title"), *empty]),
     ]
     width = (704 + 12) / len(roles)
     for number, name in enumerate(roles):
@@ -369,9 +347,51 @@ def team() -> str:
     return frame(470, "A team: what each task gives is an input of those that depend on it", *parts)
 
 
+# ── a port ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def port() -> str:
+    """Draw how a published node becomes a Python node: source, recording, schema, node, tests, report."""
+    steps = read_pipeline(ROOT / "pipelines" / "node.yaml").pipeline.by_id
+    names = ("source-ingest", "schema-infer", "node-scaffold", "test-generate", "code-validate")
+    ingest, infer, scaffold, tests, validate = (steps[name].id for name in names)
+
+    def step(x: float, y: float, name: str, about: str) -> str:
+        return box(x, y, 224, 56, [(name, "code title"), (about, "small")])
+
+    parts = [
+        box(28, 28, 200, 56, [("published node", "title"), ("its description and its code", "small")]),
+        arrow((228, 56), (286, 56)),
+        step(288, 28, ingest, "runs it with a recorder"),
+        words(400, 102, "confined, without network", "small"),
+        arrow((512, 56), (570, 56)),
+        box(572, 28, 200, 56, [("recording", "title"), ("inputs, requests, items", "small")], "marked"),
+        arrow((600, 84), (600, 118), (135, 118), (135, 158)),
+        arrow((640, 84), (640, 132), (400, 132), (400, 158)),
+        arrow((680, 84), (680, 158)),
+        step(28, 160, infer, "method, address, places"),
+        step(288, 160, scaffold, "code by templates"),
+        step(548, 160, tests, "each input is a test"),
+        *(arrow((x, 216), (x, 258)) for x in (140, 400, 660)),
+        box(28, 260, 224, 56, [("schema", "title"), ("with the lines that prove it", "small")], "marked"),
+        box(288, 260, 224, 56, [("Python node", "title"), ("client, transport, package", "small")], "marked"),
+        box(548, 260, 224, 56, [("expectations", "title"), ("requests and items", "small")], "marked"),
+        arrow((252, 288), (286, 288)),
+        arrow((400, 316), (400, 366)),
+        arrow((660, 316), (660, 394), (514, 394)),
+        words(588, 384, "compared outside", "small"),
+        step(288, 368, validate, "replays, then changes the code"),
+        arrow((288, 396), (254, 396)),
+        box(28, 368, 224, 56, [("report", "title"), ("what is proven, or why not", "small")], "marked"),
+        words(28, 460, "An advisor writes what no template explains; the same replay judges it.", "small", "start"),
+    ]
+    return frame(480, "A port: what the original sent is what the Python node has to send", *parts)
+
+
 def pictures() -> Iterator[tuple[Path, str]]:
     """Yield each picture with its path."""
     yield PICTURES / "whole.svg", whole()
     yield PICTURES / "task.svg", life()
     yield PICTURES / "handoff.svg", handoff()
     yield PICTURES / "team.svg", team()
+    yield PICTURES / "port.svg", port()

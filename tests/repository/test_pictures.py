@@ -115,7 +115,7 @@ def test_picture_names_every_status_outcome_and_reason() -> None:
     assert {name for name in names if re.search(rf"\b{name}\b", text) is None} == set()
 
 
-@pytest.mark.parametrize("draw", [pictures.whole, pictures.life, pictures.handoff])
+@pytest.mark.parametrize("draw", [pictures.whole, pictures.life, pictures.handoff, pictures.port])
 def test_no_text_reaches_over_the_edge(draw: pictures.Draw) -> None:
     faults: list[str] = []
     for x, _, kind, anchor, text in FIRST_TEXT.findall(draw()):
