@@ -83,6 +83,7 @@ _FIXED = (
     (re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{8}\b"), "20270102-090000-0a1b2c3d"),
     (re.compile(r"fireswarm-recorded-\w+"), "fireswarm-recorded-1a2b3c"),
     (re.compile(r"firelite://unix:\S+/store.sock"), "firelite://unix:~/plants/store.sock"),  # elsewhere for a long path
+    (re.compile(r"http://127\.0\.0\.1:\d+/ui/enter\?key=[\w-]+"), "http://127.0.0.1:8091/ui/enter?key=0a1b2c"),
     (re.compile(r"\d+ reads, \d+ writes"), "250 reads, 100 writes"),
     (re.compile(r"\d[\d,]* tokens"), "2,700 tokens"),
     (re.compile(r"\b\d+\.\d s\b"), "4.0 s"),

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 import typer.main
 
@@ -15,7 +16,9 @@ from fireswarm.cli.swarm.main import app as swarm_app
 from fireswarm.settings.run_folders import make_state_folder
 from tests.support.commands import agent
 from tests.support.fleet import environment, lay_out
+from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm_command import swarm
+from tests.support.terminal import CTRL_C, Terminal
 
 CREATING = {
     "demo", "init", "up", "role", "submit", "api", "console", "pipeline demo", "pipeline new", "pipeline run",
@@ -139,11 +142,20 @@ def test_a_gitignore_that_a_person_removed_is_not_written_again(tmp_path: Path) 
     assert not (tmp_path / ".fireswarm" / ".gitignore").exists()
 
 
-def test_a_demo_leaves_a_repository_clean(tmp_path: Path) -> None:
+def test_a_demo_leaves_a_repository_clean_and_its_console_open_if_wanted(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     command = [sys.executable, "-m", "fireswarm.cli", "demo"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    with Terminal(command, tmp_path, environment(), columns=240) as terminal, httpx2.Client() as browser:
+        terminal.expect("console, a link for one browser: ", PATIENCE_SECONDS)
+        link = terminal.expect("\n").strip()
+        assert browser.get(link).status_code == 303
+        terminal.expect("Keep the console open? [y/N]: ", PATIENCE_SECONDS)
+        terminal.type("y\n")
+        terminal.expect("Ctrl-C closes it", PATIENCE_SECONDS)
+        page = browser.get(link.partition("enter?")[0])
+        assert page.status_code == 200 and "Overview" in page.text
+        terminal.type(CTRL_C)
+        assert terminal.ended(PATIENCE_SECONDS) == 0, terminal.screen
     assert (tmp_path / ".fireswarm" / "logs").is_dir()
     assert git_status(tmp_path) == ""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fireswarm import count_noun
+from fireswarm import count_noun, format_percent
 
 from . import judge
 
@@ -101,8 +101,9 @@ def list_faults(counted: Mapping[str, Any] | None) -> list[str]:
     """Return why too few changes were found, or nothing."""
     if counted is None or counted["killed"] >= LEAST_SHARE * counted["made"]:
         return []
-    told = f"the tests find {counted['killed']:,} of {count_noun(counted['made'], 'change')} of the code"
-    return [f"{told}, at least {LEAST_SHARE:.0%} are needed; not found: {'; '.join(counted['alive'][:MAX_TOLD])}"]
+    found = f"the tests find {counted['killed']:,} of {count_noun(counted['made'], 'change')} of the code"
+    wanted = f"at least {format_percent(LEAST_SHARE)} are needed"
+    return [f"{found}, {wanted}; not found: {'; '.join(counted['alive'][:MAX_TOLD])}"]
 
 
 def _spread(mutants: list[Mutant], operations: int) -> list[Mutant]:

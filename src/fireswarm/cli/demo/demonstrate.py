@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
+import anyio
+import typer
+
 from fireswarm.cli.demo.story import Story
-from fireswarm.cli.shared.fleet import fleet_of, until_signal
+from fireswarm.cli.shared.fleet import console_beside, fleet_of, until_signal
 from fireswarm.cli.shared.options import console, settings_for
 from fireswarm.cli.watch.follow import RunPrinter
 from fireswarm.cli.watch.progress import follow, report
@@ -26,7 +30,9 @@ async def demonstrate(
     answer: Callable[[Swarm, Task], Awaitable[None]] | None = None,
     then: Callable[[Swarm, str], Awaitable[None]] | None = None,
 ) -> TaskStatus:
-    """Run the store and five roles on one objective, then stop. *told* prints the events of its runs.
+    """Run the store, the console and five roles on one objective, then stop. *told* prints the events of its runs.
+
+    On a terminal, a person may keep the console open at the end.
 
     *answer* answers the questions of a task. *then* is called with the swarm and the task's id at the end.
     """
@@ -35,7 +41,9 @@ async def demonstrate(
     started = time.monotonic()
     async with serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:
         console.print(f"store {uri}, five roles as processes, logs in {fleet.logs}", soft_wrap=True)
-        async with Swarm.open(settings=settings_for(settings.root, uri, project, settings.session)) as swarm:
+        own = settings_for(settings.root, uri, project, settings.session)
+        async with Swarm.open(settings=own) as swarm, console_beside(own, uri, 0, anyio.Event()) as link:
+            console.print(f"console, a link for one browser: {link}", soft_wrap=True, markup=False)
             task_id = (await swarm.submit(spec)).task_id
             runs = RunPrinter(swarm, task_id, console, printer=Story(console)) if told else None
 
@@ -53,7 +61,17 @@ async def demonstrate(
             status = await report(swarm, task_id, tasks, time.monotonic() - started, of_whole_fleet=True)
             if then is not None:
                 await then(swarm, task_id)
+            if sys.stdin.isatty() and console.is_terminal and await anyio.to_thread.run_sync(_keeps_console):
+                console.print(f"open: {link.partition('enter?')[0]}, Ctrl-C closes it", soft_wrap=True, markup=False)
+                await until_signal(anyio.sleep_forever)
             return status
+
+
+def _keeps_console() -> bool:
+    try:
+        return typer.confirm("Keep the console open?", default=False)
+    except typer.Abort:
+        return False
 
 
 def _asking(tasks: Sequence[Task]) -> list[Task]:

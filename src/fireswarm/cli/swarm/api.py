@@ -5,9 +5,8 @@ Their modules are imported when a command is called.
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Annotated
@@ -121,25 +120,6 @@ async def _serve(
         await serve(application, listening, stop, say, [service.stopping, pages.stopping])
         group.cancel_scope.cancel()
     errors.print("stopped", style="dim")
-
-
-@contextlib.asynccontextmanager
-async def console_beside(settings: Settings, uri: str, port: int, stop: anyio.Event) -> AsyncGenerator[str]:
-    """Serve the console of the store at *uri* until *stop* is set or the block ends; yields its link."""
-    from fireswarm.api.console.application import make_console
-    from fireswarm.api.console.visit import WebConsole
-    from fireswarm.api.server import address_of, hosts_of, listening_socket, serve
-    from fireswarm.runs.make_mind import redactor_for
-
-    with listening_socket("127.0.0.1", port) as listening:
-        async with Swarm.open(uri, settings=settings) as swarm, anyio.create_task_group() as group:
-            pages, ready = WebConsole(swarm, redactor_for(settings)), anyio.Event()
-            application = make_console(pages, hosts_of(listening))
-            group.start_soon(pages.feed.follow)
-            group.start_soon(serve, application, listening, stop, ready.set, [pages.stopping])
-            await ready.wait()
-            yield pages.link(address_of(listening), pages.entrance.new_link())
-            group.cancel_scope.cancel()
 
 
 def _print(line: str) -> None:

@@ -17,9 +17,15 @@ import typer
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
-from fireswarm.cli.shared.fleet import bound_to, fleet_of, print_address, refuse_second_fleet, stop_signal
+from fireswarm.cli.shared.fleet import (
+    bound_to,
+    console_beside,
+    fleet_of,
+    print_address,
+    refuse_second_fleet,
+    stop_signal,
+)
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
-from fireswarm.cli.swarm.api import console_beside
 from fireswarm.contracts.model_choice import NO_CHOICE
 from fireswarm.errors import ConfigError, InvalidInput, MissingApiKey
 from fireswarm.processes.watchdog import watch_loop
