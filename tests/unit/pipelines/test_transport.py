@@ -119,6 +119,16 @@ def test_request_is_sent_again_where_that_may_help(api: Server, node: MadeNode) 
     assert len(api.sent) == 3
 
 
+def test_pause_that_is_no_number_of_seconds_is_not_taken(
+    api: Server, node: MadeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(node.module.transport.time, "sleep", pauses.append)
+    api.answers = [(503, {"Retry-After": "\xb2"}, b""), (503, {"Retry-After": "9" * 400}, b""), (200, {}, b"2")]
+    assert node.module.run("a.get", {}) == 2
+    assert pauses == [0.5, 30.0]
+
+
 def test_request_that_changes_something_is_sent_again_only_if_it_was_refused(api: Server, node: MadeNode) -> None:
     send, error = node.module.transport.send_over_http, node.module.ApiError
     api.answers = [(503, {"Retry-After": "0"}, b"away")]
