@@ -8,7 +8,7 @@ COVERED := $(addprefix fireswarm/,$(addprefix swarm/,board/* records/mailbox.py 
 unexport PYTHONDONTWRITEBYTECODE # the tests start hundreds of processes, and each would compile all modules again
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-pipeline test check types lint docs unit generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent bench-team mutants release clean
+.PHONY: help setup setup-dev demo demo-pipeline test check types lint docs unit test-all generate format lock some-on-emulator test-emulator chaos hostile bench bench-agent bench-team mutants release clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,14 +50,19 @@ lint: setup-dev
 docs: setup-dev ## Build the site of the documents into site/, with search offline; warnings are errors
 	@$(PY) tools/site.py
 
-unit: setup-dev ## Run the tests; the core needs 90 % branch coverage
+PYTEST := .venv/bin/pytest -n 4 --dist worksteal -q
+
+unit: setup-dev ## Run the tests, of the slow ones with many cases a part; the core needs 90 % branch coverage
 	@rm -f .coverage .coverage.*
-	@.venv/bin/pytest -n 4 --dist worksteal --cov --cov-report= -q
+	@$(PYTEST) --part --cov --cov-report=
 	@for part in $(COVERED); do \
 		.venv/bin/coverage report --include "*/src/$$part" --format total > /dev/null; \
 		printf 'branch coverage of %-36s ' "$$part"; \
 		.venv/bin/coverage report --include "*/src/$$part" --fail-under 90 --format total || exit 1; \
 	done
+
+test-all: setup-dev ## Run all cases of all tests (an hour on two cores)
+	@$(PYTEST) --junitxml=.tools/tests.xml -o junit_family=xunit1
 
 generate: setup-dev ## Write the files generated from the code
 	@$(PY) tools/generate.py
@@ -81,7 +86,7 @@ SOME_ON_EMULATOR := $(CONFORMANCE)/differential $(CONFORMANCE)/test_transforms.p
 
 some-on-emulator: setup-dev # a short part of test-emulator, where Google's emulator is installed
 	@if $(PY) tools/emulator.py true; then \
-		FIRELITE_CASES=100 $(PY) tools/emulator.py .venv/bin/pytest $(SOME_ON_EMULATOR) -k emulator -q -p no:cacheprovider; \
+		FIRELITE_CASES=100 $(PY) tools/emulator.py .venv/bin/pytest $(SOME_ON_EMULATOR) -k emulator -q --part -p no:cacheprovider; \
 	else echo "no test ran on Google's emulator"; fi
 
 test-emulator: setup-dev ## Conformance, rules, chaos and the demo on Google's emulator (gcloud's component, Java 17, npm)
@@ -115,7 +120,7 @@ mutants: setup-dev .tools/mutants/.ready ## Change the code of important rooms, 
 .tools/mutants/.ready: tools/mutants.txt tools/mutants.sh tools/find.sh
 	@sh tools/mutants.sh
 
-RELEASE := test demo demo-pipeline test-emulator hostile chaos bench bench-agent bench-team mutants
+RELEASE := test test-all demo demo-pipeline test-emulator hostile chaos bench bench-agent bench-team mutants
 
 release: setup-dev ## Run every target of these that tests or measures: before a release (hours)
 	@for target in $(RELEASE); do $(MAKE) --no-print-directory $$target || { echo "$$target failed"; exit 1; }; done

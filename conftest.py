@@ -18,6 +18,7 @@ import pytest
 from loops import TestLoops
 from tests.support.measuring import Measuring, import_core
 
+pytest_plugins = ["tests.support.part"]
 MEASURING = pytest.StashKey[Measuring]()
 
 _connect, _connect_ex = socket.socket.connect, socket.socket.connect_ex

@@ -26,7 +26,7 @@ from tests.support.fleet import GRAPH, lay_out, role_processes, swarm_up, until,
 
 pytestmark = [pytest.mark.anyio, pytest.mark.chaos]
 
-TASKS = 200
+TASKS, IN_CI = 200, 50
 LEASE_SECONDS = 3.0
 KILL_EVERY_SECONDS = 2.0
 LIMIT_SECONDS = 240.0
@@ -49,7 +49,10 @@ def run(request):
 """
 
 
-async def test_all_tasks_are_done_once_despite_a_kill_every_two_seconds(tmp_path: Path) -> None:
+async def test_all_tasks_are_done_once_despite_a_kill_every_two_seconds(
+    tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    count = IN_CI if pytestconfig.getoption("part") else TASKS
     seed = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(1_000_000))
     print(f"\nCHAOS_SEED={seed}")
     rng = random.Random(seed)
@@ -60,7 +63,7 @@ async def test_all_tasks_are_done_once_despite_a_kill_every_two_seconds(tmp_path
     with swarm_up(tmp_path, *replicas) as up:
         await until(lambda: _served(tmp_path), seconds=30, what="serving the store")
         async with open_parts(load_settings(tmp_path, environment={})) as core:
-            context = {"path": str(evidence), "count": TASKS}
+            context = {"path": str(evidence), "count": count}
             spec = TaskSpec(
                 objective="diamond",
                 assigned_to="architect",
@@ -72,6 +75,7 @@ async def test_all_tasks_are_done_once_despite_a_kill_every_two_seconds(tmp_path
             root = (await core.board.submit(spec)).task
             kills = await _wreak_havoc(core, up, root.task_id, rng)
             tasks = [parse_task(item.data, item.path) for item in await core.store.query(queries.chain(root.task_id))]
+            assert len(tasks) == count + 1
             await _check_documents(core, tasks, evidence)
     print(f"killed {kills} processes; epochs {Counter(task.epoch for task in tasks)}")
     assert kills > 0
@@ -117,7 +121,6 @@ async def _wreak_havoc(core: SwarmParts, up: psutil.Process, root_id: str, rng: 
 
 
 async def _check_documents(core: SwarmParts, tasks: list[Task], evidence: Path) -> None:
-    assert len(tasks) == TASKS + 1
     assert {task.status for task in tasks} == {TaskStatus.DONE}
     executions = _executions(evidence)
     for task in tasks:
@@ -164,5 +167,5 @@ def _executions(evidence: Path) -> dict[str, list[float]]:
 def _check_order(tasks: dict[str, Any]) -> None:
     tail, top = tasks["tail"], tasks["top"]
     middle = [task for key, task in tasks.items() if key.startswith("m")]
-    assert len(middle) == TASKS - 2
+    assert len(middle) == len(tasks) - 3  # top, tail and the objective are not in the middle
     assert all(top.ended_at <= task.ended_at <= tail.ended_at for task in middle)

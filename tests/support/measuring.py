@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +51,9 @@ REPEATING = (
 )
 """Tests among them that run the same code thousands of times, and those of firelite over gRPC: not measured either."""
 
+MAX_CASES = 3
+"""Cases of one test that each process measures: further cases run the same lines, and mostly the same branches."""
+
 
 def import_core() -> None:
     """Import the core while coverage is measured: afterwards the lines that run at import are not seen."""
@@ -71,6 +75,7 @@ class Measuring:
         self._measured = tuple(root / name for name in MEASURED)
         self._repeating = {root / name for name in REPEATING}
         self._known: dict[Path, bool] = {}  # by file: comparing paths takes seconds for all tests
+        self._cases: Counter[tuple[Path, str]] = Counter()
         self._coverage: Coverage | None = None
         while (running := Coverage.current()) is not None:
             running.stop()
@@ -79,7 +84,7 @@ class Measuring:
     @contextlib.contextmanager
     def of(self, path: Path, name: str) -> Generator[None]:
         """Measure the test *name* of the file *path* if it counts."""
-        if self._coverage is None or "[grpc" in name or not self._counts(path):
+        if self._coverage is None or "[grpc" in name or not self._counts(path, name.partition("[")[0]):
             yield
             return
         self._coverage.start()
@@ -88,8 +93,9 @@ class Measuring:
         finally:
             self._coverage.stop()
 
-    def _counts(self, path: Path) -> bool:
+    def _counts(self, path: Path, test: str) -> bool:
         if path not in self._known:
             of_the_core = any(path.is_relative_to(place) for place in self._measured)
             self._known[path] = of_the_core and path not in self._repeating
-        return self._known[path]
+        self._cases[path, test] += 1
+        return self._known[path] and self._cases[path, test] <= MAX_CASES

@@ -84,5 +84,17 @@ async def serve(
     async with anyio.create_task_group() as group:
         group.start_soon(end)
         ready()
-        await server.serve(sockets=[listening])
+        try:
+            await server.serve(sockets=[listening])
+        finally:
+            _close(server)
         group.cancel_scope.cancel()
+
+
+def _close(server: uvicorn.Server) -> None:
+    """Close what a canceled server leaves open: otherwise the end of its event loop waits for that, for ever."""
+    for listener in server.servers if server.started else ():
+        listener.close()
+    for connection in list(server.server_state.connections):
+        if (transport := getattr(connection, "transport", None)) is not None:
+            transport.abort()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
+from pathspec.pattern import RegexPattern
 from pathspec.patterns.gitignore import GitIgnorePatternError
 
 from fireswarm.contracts.regular_file import read_regular_file
@@ -18,6 +19,8 @@ from fireswarm.settings.run_folders import IGNORE_FILE, IGNORED, RUN_ID
 
 MAX_RULE_BYTES = 1_000_000
 EXCLUDE_FILE = ".git/info/exclude"
+_FOLDER_MARK = "ps_d"
+"""The group in pathspec's expressions that is the slash after a folder."""
 
 Rules = tuple[tuple[Path, GitIgnoreSpec], ...]
 """Folders with their rules, the outermost first."""
@@ -101,7 +104,18 @@ def _read(file: Path) -> str:
 def _is_named(path: Path, end: str, rules: Rules) -> bool:
     """Return True if the innermost rules that say something about a path name it."""
     for folder, spec in reversed(rules):
-        named = spec.check_file(f"{path.relative_to(folder).as_posix()}{end}").include
-        if named is not None:
-            return named
+        text = f"{path.relative_to(folder).as_posix()}{end}"
+        for pattern in reversed(spec.patterns):
+            if pattern.include is not None and _is_of(pattern, text):
+                return pattern.include
     return False
+
+
+def _is_of(pattern: RegexPattern, text: str) -> bool:
+    """Return True if a pattern names this path, and not only a folder above it: the walk has decided about those."""
+    if (regex := pattern.regex) is None:
+        return False
+    if _FOLDER_MARK in regex.groupindex:
+        return any(found.end() == len(text) for found in regex.finditer(text))
+    found = regex.search(text)  # of "folder/**", all of "folder/": it names what is in the folder
+    return found is not None and not (found.end() == len(text) and text.endswith("/"))

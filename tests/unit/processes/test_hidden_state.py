@@ -16,6 +16,7 @@ from fireswarm.processes.confinement.skill_view import SkillView
 from fireswarm.processes.confinement.view import View
 from fireswarm.processes.run import LIMITS, Confined, Program, run_confined
 from fireswarm.settings.run_folders import STATE_HOME, add_swarm_folders, swarm_folders
+from tests.support.counting import counting
 from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = [
@@ -180,3 +181,22 @@ def test_state_is_hidden_where_the_home_is_behind_a_link(home: Path, monkeypatch
     (home.parent / "homes").symlink_to(home.parent)
     monkeypatch.setenv(STATE_HOME, str(home.parent / "homes" / "home" / "state"))
     check_unchanged(home, command(attack(home), View(home, writable=True)))
+
+
+def test_what_is_hidden_is_left_out_in_proportion_to_its_number(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        tmp_path.chmod(0o755)
+    calls: list[int] = []
+    for number in (50, 400):
+        workspace = tmp_path / str(number)
+        for each in range(number):
+            (workspace / f"part{each}" / ".fireswarm").mkdir(parents=True)
+        view = View(workspace, writable=True)
+        try:
+            view.check()
+        except SandboxRefused as error:
+            pytest.skip(str(error))
+        with counting() as counted, view.confine(PATH):
+            pass
+        calls.append(counted["python calls"])
+    assert calls[1] < 8 * calls[0], calls

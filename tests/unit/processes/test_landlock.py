@@ -187,8 +187,8 @@ def test_a_program_of_a_workspace_is_not_run_for_us(tmp_path: Path, monkeypatch:
 
 def test_places_without_what_is_hidden(workspace: Path) -> None:
     hidden = [workspace / "src" / "a.py", workspace / "none"]
-    assert everything_but(workspace, hidden) == [workspace / ".git", workspace / "top.txt"]
-    assert everything_but(workspace, []) == [workspace]
+    assert everything_but([workspace], hidden) == [workspace / ".git", workspace / "top.txt"]
+    assert everything_but([workspace], []) == [workspace]
     inside = {path.relative_to(workspace).as_posix() for path in changeable(workspace, [])}
     assert inside == {".git/HEAD", ".git/objects", ".git/refs", "src", "top.txt"}
     assert is_protected(("Skills", "x")) and not is_protected(("src", "skills")) and not is_protected(())

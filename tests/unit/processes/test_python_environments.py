@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", rea
 @pytest.fixture
 def environment(tmp_path: Path) -> Path:
     """A virtual environment of another folder, with one package."""
-    if reason := works():
+    if reason := works(tmp_path):
         pytest.skip(reason)
     folder = tmp_path / "envs" / "project"
     base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()

@@ -51,10 +51,10 @@ ENVIRONMENT = {
 SHELL = Shell(("/bin/bash", "-lc"), 16_000, ENVIRONMENT)
 
 
-def works() -> str:
+def works(folder: Path) -> str:
     """Return the reason why nothing can be confined here, or ""."""
     try:
-        with View(Path("/tmp")).confine({}):
+        with View(folder).confine({}):
             return ""
     except SandboxRefused as error:
         return str(error)
@@ -63,7 +63,7 @@ def works() -> str:
 @pytest.fixture(params=["root", "other"] if os.geteuid() == 0 else ["user"])
 def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder with files and a repository; as root, one of root's and one of another user's."""
-    if reason := works():
+    if reason := works(tmp_path):
         pytest.skip(reason)
     folder = tmp_path / "workspace"
     (folder / "deep" / "er").mkdir(parents=True)
@@ -302,7 +302,7 @@ async def test_program_of_a_version_manager_that_is_not_there_does_not_hide_the_
 
 
 async def test_workspace_of_another_user_below_a_private_folder_can_be_worked_in(tmp_path: Path) -> None:
-    if os.geteuid() != 0 or works():
+    if os.geteuid() != 0 or works(tmp_path):
         pytest.skip("needs root and bubblewrap")
     folder = tmp_path / "private" / "workspace"
     folder.mkdir(parents=True)

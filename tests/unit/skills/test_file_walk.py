@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fireswarm import LeftOut
@@ -31,6 +31,7 @@ PATTERNS = (
         "!*/",
     ),
     *("!*.log", "# a", "", "\\#a", "x y", "x*", "[ab]*", "!", "a/build", "!/a", "b.log ", "build/a/"),
+    *("build/**", "/**", "a/*/", "*/a", "!build/*/", "**/", "!a/**"),
 )
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
 
@@ -56,6 +57,9 @@ def walked(root: Path, start: str = ".") -> list[str]:
     st.lists(PATHS, min_size=1, max_size=12),
     st.dictionaries(st.sampled_from([".", "a", "build", "a/build"]), st.lists(st.sampled_from(PATTERNS), max_size=5)),
 )
+@example(["b.log/b.log", "a/b.log", "a/x y/keep.log"], {".": ["*", "!*.log"]})
+@example(["build/keep.log", "build/a/keep.log", "build/x y"], {".": ["build/**", "!build/keep.log", "!build/a/"]})
+@example(["a/b.log/a", "b.log/x y"], {".": ["a", "!a", "b.log", "!b.log/"], "a": ["*.log", "!b.log/"]})
 def test_the_same_files_are_left_out_as_by_git(paths: list[str], rules: dict[str, list[str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()

@@ -125,7 +125,9 @@ async def console_beside(settings: Settings, uri: str, port: int, stop: anyio.Ev
             pages, ready = WebConsole(swarm, redactor_for(settings)), anyio.Event()
             application = make_console(pages, hosts_of(listening))
             group.start_soon(pages.feed.follow)
-            group.start_soon(serve, application, listening, stop, ready.set, [pages.stopping])
-            await ready.wait()
-            yield pages.link(address_of(listening), pages.entrance.new_link())
+            async with anyio.create_task_group() as served:
+                served.start_soon(serve, application, listening, stop, ready.set, [pages.stopping])
+                await ready.wait()
+                yield pages.link(address_of(listening), pages.entrance.new_link())
+                stop.set()
             group.cancel_scope.cancel()

@@ -6,7 +6,8 @@ import contextlib
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from fireswarm.errors import PlaceRefused, SandboxRefused
@@ -44,7 +45,13 @@ def hidden_places(folder: Path) -> list[Path]:
     known = {place.resolve() for place in (state_home(), *swarm_folders())} | set(_bound_sockets())
     found = {place for place in known if place.is_relative_to(folder) and place != folder and os.path.lexists(place)}
     found |= set(_search(folder))
-    return sorted(place for place in found if not any(above in found for above in place.parents))
+    return sorted(outermost(found))
+
+
+def outermost(places: Iterable[Path]) -> list[Path]:
+    """Return each of *places* once, without those that are in another of them."""
+    found = dict.fromkeys(places)
+    return [place for place in found if not any(above in found for above in place.parents)]
 
 
 def pin_parents(workspace: Path, hidden: Iterable[Path]) -> list[str]:
@@ -69,9 +76,9 @@ def hide(places: Iterable[Path]) -> list[str]:
 
 def _search(folder: Path) -> Iterator[Path]:
     """Yield folders of swarms, and what is neither a file, a folder nor a link."""
-    left, below = MAX_SEARCHED, [(str(folder), 0)]
+    left, below = MAX_SEARCHED, deque([(str(folder), 0)])
     while below:
-        where, depth = below.pop(0)
+        where, depth = below.popleft()
         with contextlib.suppress(OSError), os.scandir(where) as entries:
             for entry in entries:
                 left -= 1
@@ -182,25 +189,27 @@ def changeable(workspace: Path, hidden: Sequence[Path]) -> list[Path]:
             names = sorted(entry.path for entry in entries if not entry.is_symlink())
     except OSError as error:
         raise PlaceRefused(f"{workspace} cannot be a part of a confined command: {error.strerror}") from error
-    places = [place for name in names for place in everything_but(Path(name), protected)]
+    places = everything_but(map(Path, names), protected)
     if (git := workspace / GIT) in places:  # it has no protected name yet, and gets none
         places.remove(git)
         places += [path for path in sorted(git.iterdir()) if not path.is_symlink()] if git.is_dir() else []
     return places
 
 
-def everything_but(folder: Path, hidden: Iterable[Path]) -> list[Path]:
-    """Return the fewest places in *folder* that together hold everything in it but *hidden*, without links."""
-    inside = [str(place) for place in hidden if place.is_relative_to(folder) and os.path.lexists(place)]
+def everything_but(folders: Iterable[Path], hidden: Iterable[Path]) -> list[Path]:
+    """Return the fewest places in *folders* that together hold everything in them but *hidden*, without links."""
+    unseen = [place for place in hidden if os.path.lexists(place)]
+    names, above = {str(place) for place in unseen}, {str(parent) for place in unseen for parent in place.parents}
     found: list[Path] = []
-    _collect(str(folder), inside, found)
+    for folder in folders:
+        _collect(str(folder), names, above, found)
     return found
 
 
-def _collect(folder: str, hidden: list[str], found: list[Path]) -> None:
+def _collect(folder: str, hidden: Set[str], above: Set[str], found: list[Path]) -> None:
     if folder in hidden:
         return
-    if not any(place.startswith(f"{folder.rstrip('/')}/") for place in hidden):
+    if folder not in above:
         found.append(Path(folder))
         return
     try:
@@ -209,4 +218,4 @@ def _collect(folder: str, hidden: list[str], found: list[Path]) -> None:
     except OSError:  # this process may not list it, nor may the command
         return
     for place in sorted(below):
-        _collect(place, hidden, found)
+        _collect(place, hidden, above, found)

@@ -31,6 +31,7 @@ from fireswarm.processes.confinement.protected import (
     hide,
     kept_mounts,
     linked_places,
+    outermost,
     pin_parents,
 )
 from fireswarm.processes.confinement.view import (
@@ -104,8 +105,7 @@ class SkillView:
         seen = {self.workdir.resolve(), self.home.resolve(), *self.readable}
         found = [place for folder in (*self._folders(), *self.readable) for place in hidden_places(folder)]
         found += [place for place in self.hidden if os.path.lexists(place) and not place.is_symlink()]
-        outer = (place for place in dict.fromkeys(found) if not any(above in found for above in place.parents))
-        return [place for place in outer if place not in seen]
+        return [place for place in outermost(found) if place not in seen]
 
     def path_rules(self, path: str) -> PathRules:
         """Return the paths of the view."""
@@ -117,7 +117,7 @@ class SkillView:
         readable = [*system_places(*self._places(path)), *map(str, workspaces)]
         return PathRules(
             folder=Path.cwd(),
-            readable=[part for place in readable for part in everything_but(Path(place), unseen)],
+            readable=everything_but(map(Path, readable), unseen),
             listed=[
                 above for place in hidden if _is_compiled(place) for above in place.parents if _is_in(above, readable)
             ],

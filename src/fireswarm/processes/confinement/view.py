@@ -49,6 +49,7 @@ from fireswarm.processes.confinement.protected import (
     hide,
     kept_mounts,
     linked_places,
+    outermost,
     pin_parents,
 )
 from fireswarm.processes.descendants import MARK, last_mark
@@ -316,7 +317,7 @@ def _hidden(view: View, workspace: Path) -> list[Path]:
     own = [place for place in (view.outputs, view.inputs) if place is not None]
     found = [place for folder in (workspace, *_allowed_folders(view)) for place in hidden_places(folder)]
     found += [place for place in view.hidden if os.path.lexists(place) and not place.is_symlink()]
-    return [place for place in dict.fromkeys(found) if place not in own and not any(a in found for a in place.parents)]
+    return [place for place in outermost(found) if place not in own]
 
 
 def _find_held(view: View) -> list[Path]:
@@ -340,11 +341,11 @@ def path_rules_of(view: View, owner: tuple[int, int] | None, path: str) -> PathR
     more = () if view.strict else (*_ACCOUNTS, *_readable(view, workspace, path))
     writable, hidden = [], [] if view.strict else _hidden(view, workspace)
     unseen = (*PRIVATE_FOLDERS, *hidden)
-    readable = [part for place in system_places(*more) for part in everything_but(Path(place), unseen)]
+    readable = everything_but(map(Path, system_places(*more)), unseen)
     if view.strict or not view.protects:
-        (writable if view.writable else readable).extend(everything_but(workspace, view.hidden))
+        (writable if view.writable else readable).extend(everything_but([workspace], view.hidden))
     else:
-        readable += everything_but(workspace, hidden)
+        readable += everything_but([workspace], hidden)
         if view.writable:
             writable += changeable(workspace, hidden)
     keeps = any(place.is_relative_to(workspace) for place in hidden)

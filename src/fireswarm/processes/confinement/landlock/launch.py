@@ -91,15 +91,15 @@ def confine_with_landlock(rules: PathRules, environment: Mapping[str, str]) -> G
 def _description(rules: PathRules, private: Path, version: int, report: int) -> dict[str, object]:
     """Return what `start` needs to know."""
     own = (*([rules.workspace] if rules.workspace else ()), *rules.writable)
-    held = [str(place) for place in (*own, *rules.held)]
+    held = {str(place) for place in (*own, *rules.held)}
     for place in held:
         if os.path.realpath(place) != place:
             raise PlaceRefused(f"{place} cannot be a part of a confined command: a link has taken its place")
 
     def name(place: Path | str) -> str:
         """Return the path without links, except those that have appeared where other code works."""
-        inside = any(str(place) == each or str(place).startswith(f"{each}/") for each in held)
-        return str(place) if inside else os.path.realpath(place)
+        around = (str(place), *map(str, Path(place).parents))
+        return os.path.realpath(place) if held.isdisjoint(around) else str(place)
 
     known = _RIGHTS_OF[max(each for each in _RIGHTS_OF if each <= version)] - 1
     writable = [*rules.writable, private / "home", private / "tmp"]

@@ -1,0 +1,85 @@
+"""CI runs of slow tests a part that the seed chooses, and of all other tests everything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tools.times import find_slow_tests, read_report
+
+from tests.support import part
+from tests.support.part import MAX_SECONDS, choose_cases, choose_part, known_times
+
+ROOT = Path(__file__).parents[2]
+
+
+class Item(NamedTuple):
+    nodeid: str
+
+
+def ids(seed: int, times: dict[str, float], items: list[Item]) -> list[str]:
+    chosen: list[Any] = choose_part(items, times, seed)  # pyright: ignore[reportArgumentType]
+    return [item.nodeid for item in chosen]
+
+
+def test_of_a_slow_test_as_many_cases_run_as_fit_and_each_has_its_turn() -> None:
+    items = [Item(f"a.py::{name}[{case}]") for name in ("slow", "fast") for case in range(20)]
+    times = {"a.py::slow": MAX_SECONDS / 4, "a.py::gone": 1.0}
+    runs = [ids(seed, times, items) for seed in range(60)]
+    for names in runs:
+        assert len(names) == 4 + 20 and names == [item.nodeid for item in items if item.nodeid in names]
+    assert runs[7] == ids(7, times, items)
+    assert {name for names in runs for name in names} == {item.nodeid for item in items}
+    assert len(ids(1, {"a.py::slow": 1_000.0}, items)) == 1 + 20
+
+
+def test_without_the_option_every_case_runs(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEED", "5")
+    monkeypatch.setattr(pytestconfig.option, "part", False)
+    assert choose_cases(pytestconfig, range(9), 3) == list(range(9))
+    monkeypatch.setattr(pytestconfig.option, "part", True)
+    chosen = choose_cases(pytestconfig, range(9), 3)
+    assert len(set(chosen)) == 3 and choose_cases(pytestconfig, range(9), 3) == chosen
+
+
+def test_processes_of_one_run_choose_the_same_part_and_say_how_to_repeat_it(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.parametrize('case', range(9))\ndef test_slow(case): pass\n"
+    )
+    (tmp_path / "conftest.py").write_text(
+        f"from tests.support import part\npart.known_times = lambda: {{'test_it.py::test_slow': {MAX_SECONDS / 3}}}\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--part", "-p", "tests.support.part", "-rA"]
+    search = os.pathsep.join(map(str, (ROOT, ROOT / "packages" / "firelite" / "tests")))
+    environment = {**os.environ, "SEED": "41", "PYTHONPATH": search}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
+    assert "SEED=41 chose this part: 6 cases of slow tests did not run; `make test-all` runs all" in done.stdout
+
+
+def test_times_come_from_the_report_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\n\n@pytest.mark.parametrize('case', range(3))\ndef test_a(case): pass\n\n"
+        "class TestB:\n    def test_c(self): pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=r.xml"]
+    subprocess.run([*command, "-o", "junit_family=xunit1"], cwd=tmp_path, capture_output=True, check=True)
+    names = [name for name, _ in read_report(tmp_path / "r.xml")]
+    assert names == [*(f"test_it.py::test_a[{case}]" for case in range(3)), "test_it.py::TestB::test_c"]
+    seconds = [(name, MAX_SECONDS if "a[" in name else 1_000.0) for name in names]
+    assert find_slow_tests(seconds) == {"test_it.py::test_a": MAX_SECONDS}
+
+
+def test_known_times_are_of_tests_that_exist() -> None:
+    known = known_times()
+    files = {name.partition("::")[0] for name in known}
+    assert [file for file in sorted(files) if not (ROOT / file).is_file()] == []
+    gone = [
+        name for name in known if f"def {name.rpartition('::')[2]}(" not in (ROOT / name.partition("::")[0]).read_text()
+    ]
+    assert gone == [], f"{part.TIMES.name} names tests that do not exist: `python -m tools.times` writes it"
