@@ -129,6 +129,18 @@ def test_pause_that_is_no_number_of_seconds_is_not_taken(
     assert pauses == [0.5, 30.0]
 
 
+def test_pause_until_a_date_is_kept(api: Server, node: MadeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(node.module.transport.time, "sleep", pauses.append)
+    monkeypatch.setattr(node.module.transport.time, "time", lambda: 784_111_770.0)
+    dates = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:40:00 GMT", "Sun, 06 Nov 9999999 08:49:37 GMT")
+    api.answers = [*((429, {"Retry-After": date}, b"") for date in dates[:2]), (200, {}, b"2")]
+    assert node.module.run("a.get", {}) == 2
+    api.answers = [(429, {"Retry-After": dates[2]}, b""), (200, {}, b"2")]
+    assert node.module.run("a.get", {}) == 2
+    assert pauses == [7.0, 0.0, 0.5]
+
+
 def test_request_that_changes_something_is_sent_again_only_if_it_was_refused(api: Server, node: MadeNode) -> None:
     send, error = node.module.transport.send_over_http, node.module.ApiError
     api.answers = [(503, {"Retry-After": "0"}, b"away")]
