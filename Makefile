@@ -54,7 +54,7 @@ PYTEST := .venv/bin/pytest -n 4 --dist worksteal -q
 
 unit: setup-dev ## Run the tests, of the slow ones with many cases a part; the core needs 90 % branch coverage
 	@rm -f .coverage .coverage.*
-	@$(PYTEST) --part --cov --cov-report=
+	@$(PYTEST) --part --cov --cov-report= --durations=30
 	@for part in $(COVERED); do \
 		.venv/bin/coverage report --include "*/src/$$part" --format total > /dev/null; \
 		printf 'branch coverage of %-36s ' "$$part"; \

@@ -82,6 +82,7 @@ EVERY_QUERY: dict[str, Query] = {
     "unknown_statuses": queries.unknown_statuses(5),
     "some_tasks": queries.some_tasks(5),
     "counted_with_status": queries.counted_with_status("done"),
+    "blocked_by": queries.blocked_by("dead_letter"),
     "changed_between": queries.changed_between("done", NOW, NOW),
     "newest tasks": queries.newest(
         "agent_tasks", "updated_at", 5, status="done", assigned_to="scout", session_hash="s1"

@@ -36,6 +36,9 @@ ONCE_ONLY = (
 )
 """Headers that decide on a request."""
 
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""Paths that need no authentication: they say nothing but that the API and the store work."""
+
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE_HEADERS = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
@@ -82,7 +85,12 @@ class Gate:
         body = b""
         refusal = _host_refusal([value for name, value in headers if name == "host"], self.hosts)
         if refusal is None:
-            refusal = _repeated_refusal([name for name, _ in headers]) or await self._refusal(dict(headers))
+            refusal = _repeated_refusal([name for name, _ in headers])
+        if refusal is None and scope["path"] in OPEN_PATHS and scope["method"] == "GET":
+            await self.app(scope, _body_then_rest(b"", receive), _safe(send))
+            return
+        if refusal is None:
+            refusal = await self._refusal(dict(headers))
         if refusal is None:
             read = await self._read(receive)
             if read is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Generator
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Generator, Hashable
 from dataclasses import dataclass, field
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import anyio
 from fastapi import Depends, Path, Request
@@ -25,12 +25,35 @@ With the connections that wait for a request, they stay below the server's MAX_C
 """
 
 
+@dataclass(slots=True)
+class Kept:
+    """Keeps for some seconds what was read, for all who ask meanwhile."""
+
+    _kept: dict[Hashable, tuple[float, Any]] = field(init=False, default_factory=dict[Hashable, tuple[float, Any]])
+    _reading: defaultdict[Hashable, anyio.Lock] = field(init=False, default_factory=lambda: defaultdict(anyio.Lock))
+
+    async def remember[T](self, name: Hashable, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
+        """Return what *read* gives, or gave within the last *seconds*. Who comes meanwhile waits for the same read."""
+        async with self._reading[name]:
+            now = anyio.current_time()
+            if (kept := self._kept.get(name)) is not None and now - kept[0] < seconds:
+                return kept[1]
+            value = await read()
+            self._kept[name] = anyio.current_time(), value
+            return value
+
+    def forget(self) -> None:
+        """Read everything anew: something has changed."""
+        self._kept.clear()
+
+
 @dataclass(frozen=True, slots=True)
 class ApiSession:
     """One session of a swarm behind HTTP. ``stopping`` is set at shutdown, ``streams`` counts streams by caller."""
 
     swarm: Swarm
     redactor: Redactor
+    kept: Kept = field(default_factory=Kept)
     stopping: anyio.Event = field(default_factory=anyio.Event)
     streams: Counter[str] = field(default_factory=Counter[str])
 

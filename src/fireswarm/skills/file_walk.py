@@ -41,6 +41,7 @@ def walk_folders(
     with a slash. Without *left_out*, no rules are obeyed.
     """
     rules: dict[Path, Rules] = {}
+    is_left_out = left_out is not None and _is_in_named(start, top)
     for where, folders, files in os.walk(start, onerror=unreadable):
         here = Path(where)
         folders[:] = sorted(name for name in folders if not skips(name))
@@ -49,7 +50,7 @@ def walk_folders(
             rules[here] = _rules_for(here, rules, top, folders, files)
             named: list[str] = []
             for names, end in ((folders, "/"), (files, "")):
-                gone = {name for name in names if _is_named(here / name, end, rules[here])}
+                gone = {name for name in names if is_left_out or _is_named(here / name, end, rules[here])}
                 named += [f"{(here / name).relative_to(top).as_posix()}{end}" for name in names if name in gone]
                 names[:] = [name for name in names if name not in gone]
             if here != start and not folders and not files and named:
@@ -108,6 +109,15 @@ def _is_named(path: Path, end: str, rules: Rules) -> bool:
         for pattern in reversed(spec.patterns):
             if pattern.include is not None and _is_of(pattern, text):
                 return pattern.include
+    return False
+
+
+def _is_in_named(start: Path, top: Path) -> bool:
+    """Return True if *start*, or a folder above it and below *top*, is named: then so is everything in it."""
+    for place in reversed([place for place in (start, *start.parents) if place != top and place.is_relative_to(top)]):
+        names = [entry.name for entry in place.parent.iterdir()]
+        if _is_named(place, "/", _rules_for(place.parent, {}, top, names, names)):
+            return True
     return False
 
 

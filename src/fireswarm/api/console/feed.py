@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Hashable
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import anyio
 
+from fireswarm.api.session import Kept
 from fireswarm.client import Swarm
 from fireswarm.errors import FireswarmError
 from fireswarm.storage.documents import queries
@@ -28,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Feed:
+class Feed(Kept):
     """Reports changes of tasks to any number of pages. ``away`` is True while the store cannot be read.
 
-    It listens only while a page is open. ``remember`` keeps what pages read for some seconds, for all of them.
+    It listens only while a page is open. What pages read is kept for some seconds, for all of them.
     """
 
     swarm: Swarm
@@ -40,8 +39,6 @@ class Feed:
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _pages: Counter[str] = field(default_factory=Counter[str])
-    _kept: dict[Hashable, tuple[float, Any]] = field(default_factory=dict[Hashable, tuple[float, Any]])
-    _reading: defaultdict[Hashable, anyio.Lock] = field(default_factory=lambda: defaultdict(anyio.Lock))
 
     async def follow(self) -> None:
         """Listen while pages are open, until canceled. A store that is away is tried again."""
@@ -81,20 +78,6 @@ class Feed:
             del self._pages[browser]
         if not self._pages:
             self._wanted = anyio.Event()
-
-    async def remember[T](self, name: Hashable, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
-        """Return what *read* gives, or gave within the last *seconds*. Pages that come meanwhile wait for one read."""
-        async with self._reading[name]:
-            now = anyio.current_time()
-            if (kept := self._kept.get(name)) is not None and now - kept[0] < seconds:
-                return kept[1]
-            value = await read()
-            self._kept[name] = anyio.current_time(), value
-            return value
-
-    def forget(self) -> None:
-        """Read everything anew: this console changed something."""
-        self._kept.clear()
 
     def report_store(self, *, away: bool) -> None:
         """Note whether a page could read the store, and report a change of that."""

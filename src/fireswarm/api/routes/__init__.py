@@ -1,6 +1,18 @@
 """Routes of the HTTP API, one file per collection."""
 
-from fireswarm.api.routes import agents, artifacts, capabilities, events, mail, memory, runs, status, tasks
+from fireswarm.api.routes import (
+    agents,
+    artifacts,
+    capabilities,
+    events,
+    health,
+    mail,
+    memory,
+    metrics,
+    runs,
+    status,
+    tasks,
+)
 
 ROUTERS = (
     capabilities.router,
@@ -12,6 +24,8 @@ ROUTERS = (
     memory.router,
     status.router,
     events.router,
+    metrics.router,
+    health.router,
 )
 
 __all__ = ["ROUTERS"]

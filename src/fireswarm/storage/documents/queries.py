@@ -280,6 +280,11 @@ def counted_with_status(status: str) -> Query:
     return Query(TASKS, where=(("status", "==", status),))
 
 
+def blocked_by(reason: str) -> Query:
+    """Blocked tasks with a reason (counted)."""
+    return Query(TASKS, where=(("status", "==", "blocked"), ("status_reason", "==", reason)))
+
+
 def changed_between(status: str, since: datetime, before: datetime) -> Query:
     """Tasks with a status that changed last at or after *since*, and before *before* (counted)."""
     where: Filters = (("status", "==", status), ("updated_at", ">=", since), ("updated_at", "<", before))

@@ -42,12 +42,16 @@ class Heartbeats:
         fields = plain(status) | {"created_at": SERVER_TIME, "expires_at": keep}
         await self.store.commit([Merge(f"{MEMORY}/status-{status.agent_id}", fields)])
 
+    async def read_reported(self, limit: int = 200, *, since: datetime | None = None) -> list[AgentStatus]:
+        """Return up to *limit* heartbeats as the agents wrote them, newest first; with *since*, those from then on."""
+        return parse_readable(await self.store.query(queries.heartbeats(limit, since=since)), parse_status)
+
     async def latest(self, limit: int = 200, *, since: datetime | None = None) -> list[AgentStatus]:
         """Return up to *limit* heartbeats, one per agent, newest first; with *since*, only those from then on.
 
         A heartbeat may be half a minute old; what an agent holds now is read from the leases of the running tasks.
         """
-        statuses = parse_readable(await self.store.query(queries.heartbeats(limit, since=since)), parse_status)
+        statuses = await self.read_reported(limit, since=since)
         held: dict[str, list[str]] = {}
         if statuses:
             for snapshot in await self.store.query(queries.with_status(TaskStatus.IN_PROGRESS.value, MAX_RUNNING)):

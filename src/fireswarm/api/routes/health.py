@@ -1,0 +1,37 @@
+"""``/healthz`` and ``/readyz``: for load balancers and orchestrators, without authentication."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse
+
+from fireswarm.api.session import CurrentSession
+from fireswarm.errors import FireswarmError
+from fireswarm.storage.documents import queries
+
+READY_SECONDS = 5.0
+"""How long an answer about the store is kept: callers are unknown, and each look costs a read."""
+
+router = APIRouter(tags=["health"], default_response_class=PlainTextResponse)
+
+
+@router.get("/healthz", include_in_schema=False)
+async def is_alive() -> str:
+    """Answer that this process serves requests."""
+    return "ok\n"
+
+
+@router.get("/readyz", include_in_schema=False)
+async def is_ready(given: CurrentSession) -> PlainTextResponse:
+    """Answer 200 if the store can be read, otherwise 503."""
+    if await given.kept.remember("ready", READY_SECONDS, lambda: _reads(given)):
+        return PlainTextResponse("ok\n")
+    return PlainTextResponse("the store cannot be read\n", 503)
+
+
+async def _reads(given: CurrentSession) -> bool:
+    try:
+        await given.swarm.parts.store.query(queries.some_tasks(1))
+    except FireswarmError:
+        return False
+    return True

@@ -1,0 +1,108 @@
+"""``/metrics``: the state of the swarm for Prometheus, read from the store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from fireswarm.api.session import CurrentSession
+from fireswarm.client import Swarm
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.llm.spend import StoreLedger
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
+from fireswarm.version import __version__
+
+KEPT_SECONDS = 10.0
+"""How long figures are kept: a look costs a read for each count, and one for each role process."""
+
+RECENT = timedelta(hours=1)
+"""Age of the heartbeats that are read: a process without one for longer is no longer counted."""
+
+router = APIRouter(tags=["metrics"])
+
+
+class _Found(Collector):
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = tuple(metrics)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return what was found."""
+        return self._metrics
+
+
+@router.get("/metrics", include_in_schema=False)
+async def show_metrics(given: CurrentSession) -> PlainTextResponse:
+    """Show all figures in Prometheus's text format."""
+    text = await given.kept.remember("metrics", KEPT_SECONDS, lambda: _read(given.swarm))
+    return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
+
+
+async def _read(swarm: Swarm) -> bytes:
+    return generate_latest(_Found([*await _of_tasks(swarm), *await _of_processes(swarm), *await _of_costs(swarm)]))
+
+
+async def _of_tasks(swarm: Swarm) -> list[Metric]:
+    store, now = swarm.parts.store, swarm.parts.clock.now()
+    tasks = GaugeMetricFamily("fireswarm_tasks", "Tasks by status", labels=["status"])
+    for status in TaskStatus:
+        tasks.add_metric([status.value], await store.count(queries.counted_with_status(status.value)))
+    blocked = GaugeMetricFamily("fireswarm_blocked_tasks", "Tasks that do not move, by reason", labels=["reason"])
+    for reason in StatusReason:
+        blocked.add_metric([reason.value], await store.count(queries.blocked_by(reason.value)))
+    queued = GaugeMetricFamily("fireswarm_queued_tasks", "Tasks that wait for a role process", labels=["role"])
+    oldest = GaugeMetricFamily(
+        "fireswarm_oldest_queued_seconds", "Age of the oldest queued task, 0 without one", labels=["role"]
+    )
+    for role in sorted(swarm.parts.roles):
+        queued.add_metric([role], await store.count(queries.queued_tasks(role)))
+        first, _ = parse_all(await store.query(queries.oldest_queued(role)), parse_task_snapshot)
+        age = max((now - task.created_at).total_seconds() for task in first) if first else 0.0
+        oldest.add_metric([role], max(0.0, age))
+    return [tasks, blocked, queued, oldest]
+
+
+async def _of_processes(swarm: Swarm) -> list[Metric]:
+    now = swarm.parts.clock.now()
+    processes = GaugeMetricFamily("fireswarm_role_processes", "Role processes by state", labels=["role", "state"])
+    living = GaugeMetricFamily("fireswarm_living_role_processes", "Role processes that are alive", labels=["role"])
+    beat = GaugeMetricFamily(
+        "fireswarm_heartbeat_age_seconds", "Seconds since the newest heartbeat of a role", labels=["role"]
+    )
+    found = await swarm.parts.heartbeats.read_reported(since=now - RECENT)
+    for (role, state), number in sorted(Counter((each.role, each.state_at(now)) for each in found).items()):
+        processes.add_metric([role, state], number)
+    for role in sorted({*swarm.parts.roles, *(each.role for each in found)}):
+        own = [each for each in found if each.role == role]
+        living.add_metric([role], sum(each.lives_at(now) for each in own))
+        if own:
+            beat.add_metric([role], max(0.0, min((now - each.created_at).total_seconds() for each in own)))
+    return [processes, living, beat]
+
+
+async def _of_costs(swarm: Swarm) -> list[Metric]:
+    parts = swarm.parts
+    spent = await StoreLedger(parts.store, parts.clock, swarm.session, "").day()
+    version = GaugeMetricFamily("fireswarm_version", "1, with the version as label", labels=["version"])
+    version.add_metric([__version__], 1)
+    operations = CounterMetricFamily(
+        "fireswarm_store_operations",
+        "Billed operations of this API process on the store",
+        labels=["kind"],
+    )
+    for kind in ("reads", "writes", "deletes"):
+        operations.add_metric([kind], getattr(parts.store.usage, kind))
+    return [
+        GaugeMetricFamily("fireswarm_model_calls_today", "Model calls of the day (UTC)", spent.calls),
+        GaugeMetricFamily("fireswarm_model_tokens_today", "Tokens of the day (UTC)", spent.tokens),
+        GaugeMetricFamily("fireswarm_model_usd_today", "US dollars of the day (UTC), of priced calls", spent.usd),
+        operations,
+        version,
+    ]
