@@ -52,7 +52,7 @@ docs: setup-dev ## Build the site of the documents into site/, with search offli
 
 PYTEST := .venv/bin/pytest -n 4 --dist worksteal -q
 
-unit: setup-dev ## Run the tests, of the slow ones with many cases a part; the core needs 90 % branch coverage
+unit: setup-dev ## Run the tests, of the slow ones a part; the core needs 90 % branch coverage
 	@rm -f .coverage .coverage.*
 	@$(PYTEST) --part --cov --cov-report= --durations=30
 	@for part in $(COVERED); do \

@@ -13,7 +13,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from xml.etree import ElementTree  # the report is our own
 
-from tests.support.part import MAX_SECONDS, MIN_CASES, TIMES, name_of_test
+from tests.support.part import (
+    MAX_SECONDS,
+    MAX_SECONDS_OF_FILE,
+    MIN_CASES,
+    TIMES,
+    file_of_test,
+    is_whole,
+    name_of_test,
+)
 
 DECIMALS = 2
 
@@ -29,9 +37,16 @@ def read_report(report: Path) -> Iterable[tuple[str, float]]:
 def find_slow_tests(cases: Iterable[tuple[str, float]]) -> Mapping[str, float]:
     """Return the seconds of a case by test, of those tests of which CI runs a part."""
     by_test: defaultdict[str, list[float]] = defaultdict(list)
+    by_file: defaultdict[str, float] = defaultdict(float)
     for name, seconds in cases:
         by_test[name_of_test(name)].append(seconds)
-    slow = {name: each for name, each in by_test.items() if len(each) > MIN_CASES and sum(each) > MAX_SECONDS}
+        by_file[file_of_test(name)] += seconds
+    files = {file for file, seconds in by_file.items() if seconds > MAX_SECONDS_OF_FILE and not is_whole(file)}
+    slow = {
+        name: each
+        for name, each in by_test.items()
+        if file_of_test(name) in files or (len(each) > MIN_CASES and sum(each) > MAX_SECONDS)
+    }
     return {name: round(sum(each) / len(each), DECIMALS) for name, each in sorted(slow.items())}
 
 

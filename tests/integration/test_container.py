@@ -209,11 +209,17 @@ def kill(container: subprocess.Popen[str]) -> None:
 
 
 def first_line(container: subprocess.Popen[str], words: str) -> str:
-    """Wait for the first line of a container's output; AssertionError with all of the output if it lacks *words*."""
+    """Wait for the first line with *words*; AssertionError with the output if it ends without one.
+
+    On a busy machine, the watchdog may print stacks before: loading stalls the event loop.
+    """
     assert container.stdout is not None
-    line = container.stdout.readline()
-    assert words in line, line + container.stdout.read()  # a process that prints something else is about to end
-    return line
+    told: list[str] = []
+    for line in container.stdout:
+        if words in line:
+            return line
+        told.append(line)
+    raise AssertionError("".join(told))
 
 
 def first_process(container: subprocess.Popen[str]) -> psutil.Process:

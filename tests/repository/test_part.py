@@ -12,7 +12,7 @@ import pytest
 from tools.times import find_slow_tests, read_report
 
 from tests.support import part
-from tests.support.part import MAX_SECONDS, choose_cases, choose_part, known_times
+from tests.support.part import MAX_SECONDS, MAX_SECONDS_OF_FILE, choose_cases, choose_part, known_times
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,6 +35,20 @@ def test_of_a_slow_test_as_many_cases_run_as_fit_and_each_has_its_turn() -> None
     assert runs[7] == ids(7, times, items)
     assert {name for names in runs for name in names} == {item.nodeid for item in items}
     assert len(ids(1, {"a.py::slow": 1_000.0}, items)) == 1 + 20
+
+
+def test_of_a_slow_file_as_many_tests_run_as_fit_unless_coverage_is_measured_in_it() -> None:
+    names = [f"tests/integration/test_x.py::test_{number}" for number in range(20)]
+    new = "tests/integration/test_x.py::test_new"
+    items = [Item(name) for name in (*names, new)]
+    times = dict.fromkeys(names, MAX_SECONDS_OF_FILE / 3)
+    runs = [ids(seed, times, items) for seed in range(60)]
+    assert all(len(run) == 4 and new in run for run in runs)
+    assert {name for run in runs for name in run} == {*names, new}
+    assert len(ids(1, dict.fromkeys(names, 1_000.0), items)) == 2, "one that takes too long, and the new one"
+    measured = [Item(item.nodeid.replace("integration", "wire")) for item in items]
+    times = {name.replace("integration", "wire"): seconds for name, seconds in times.items()}
+    assert len(ids(1, times, measured)) == 21
 
 
 def test_without_the_option_every_case_runs(pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +85,11 @@ def test_times_come_from_the_report_of_a_run(tmp_path: Path) -> None:
     subprocess.run([*command, "-o", "junit_family=xunit1"], cwd=tmp_path, capture_output=True, check=True)
     names = [name for name, _ in read_report(tmp_path / "r.xml")]
     assert names == [*(f"test_it.py::test_a[{case}]" for case in range(3)), "test_it.py::TestB::test_c"]
-    seconds = [(name, MAX_SECONDS if "a[" in name else 1_000.0) for name in names]
-    assert find_slow_tests(seconds) == {"test_it.py::test_a": MAX_SECONDS}
+    seconds = [(name, MAX_SECONDS if "a[" in name else 1.0) for name in names]
+    assert find_slow_tests(seconds) == {"test_it.py::test_a": MAX_SECONDS, "test_it.py::TestB::test_c": 1.0}
+    assert find_slow_tests((f"tests/wire/{name}", each) for name, each in seconds) == {
+        "tests/wire/test_it.py::test_a": MAX_SECONDS
+    }
 
 
 def test_known_times_are_of_tests_that_exist() -> None:

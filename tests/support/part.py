@@ -1,4 +1,4 @@
-"""What CI runs of tests with many slow cases: a part that the printed seed chooses, another one each time.
+"""What CI runs of slow tests: a part that the printed seed chooses, another one each time.
 
 `make test` runs the part, `make test-all` and pytest by itself run everything. ``SEED`` repeats a choice.
 """
@@ -9,21 +9,26 @@ import json
 import os
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-TIMES = Path(__file__).parents[1] / "times.json"
-"""Seconds that a case takes on average, by test, of those tests whose cases take longer together than `MAX_SECONDS`.
+from tests.support.measuring import MEASURED
 
-``tools/times.py`` writes it."""
+TIMES = Path(__file__).parents[1] / "times.json"
+"""Seconds that a case takes on average, by test, in what takes longer than `MAX_SECONDS` or `MAX_SECONDS_OF_FILE`.
+
+``tools/times.py`` writes it. A test that is not in it always runs, such as a new one."""
 
 MAX_SECONDS = 6.0
 """What the cases of one test may take in CI, if these are more than `MIN_CASES`."""
 
 MIN_CASES = 1
+
+MAX_SECONDS_OF_FILE = 12.0
+"""What the tests of one file may take in CI, if these are more than one. Files whose coverage is measured run whole."""
 _LEFT_OUT = pytest.StashKey[int]()
 
 
@@ -32,16 +37,45 @@ def seed_of_this_run() -> int:
     return int(os.environ.setdefault("SEED", str(random.SystemRandom().randrange(1, 1_000_000))))
 
 
-def choose_part(items: Sequence[pytest.Item], times: dict[str, float], seed: int) -> list[pytest.Item]:
-    """Return the cases to run, in their order: of a slow test as many as fit into `MAX_SECONDS`, all of the others."""
-    cases: defaultdict[str, list[int]] = defaultdict(list)
+def choose_part(items: Sequence[pytest.Item], times: Mapping[str, float], seed: int) -> list[pytest.Item]:
+    """Return what runs, in its order: of a slow test and a slow file as much as fits, of all others everything."""
+    tests: defaultdict[str, list[int]] = defaultdict(list)
+    files: defaultdict[str, list[int]] = defaultdict(list)
     for number, item in enumerate(items):
-        cases[name_of_test(item.nodeid)].append(number)
+        tests[name_of_test(item.nodeid)].append(number)
+    for name, numbers in tests.items():
+        most = max(MIN_CASES, int(MAX_SECONDS / times[name])) if times.get(name) else len(numbers)
+        files[file_of_test(name)] += _choose(numbers, most, f"{seed} {name}")
     chosen: list[int] = []
-    for name, numbers in cases.items():
-        most = max(MIN_CASES, int(MAX_SECONDS / times[name])) if name in times else len(numbers)
-        chosen += numbers if len(numbers) <= most else random.Random(f"{seed} {name}").sample(numbers, most)
+    for file, numbers in files.items():
+        seconds = {number: times.get(name_of_test(items[number].nodeid), 0.0) for number in numbers}
+        chosen += numbers if is_whole(file) else _choose_seconds(seconds, f"{seed} {file}")
     return [items[number] for number in sorted(chosen)]
+
+
+def _choose(numbers: list[int], most: int, seed: str) -> list[int]:
+    return numbers if len(numbers) <= most else random.Random(seed).sample(numbers, most)
+
+
+def _choose_seconds(seconds: dict[int, float], seed: str) -> list[int]:
+    """Return at random as many of the numbers as fit into `MAX_SECONDS_OF_FILE`, at least one that takes time."""
+    chosen: list[int] = []
+    left = MAX_SECONDS_OF_FILE
+    for number in random.Random(seed).sample(list(seconds), len(seconds)):
+        if not seconds[number] or seconds[number] <= left or left == MAX_SECONDS_OF_FILE:
+            chosen.append(number)
+            left -= seconds[number]
+    return chosen
+
+
+def is_whole(file: str) -> bool:
+    """Return True if all tests of a file run: their coverage is measured."""
+    return file.startswith(MEASURED)
+
+
+def file_of_test(name: str) -> str:
+    """Return the file of a test."""
+    return name.partition("::")[0]
 
 
 def name_of_test(nodeid: str) -> str:
