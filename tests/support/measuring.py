@@ -51,8 +51,8 @@ REPEATING = (
 )
 """Tests among them that run the same code thousands of times, and those of firelite over gRPC: not measured either."""
 
-MAX_CASES = 1
-"""Cases of one test that each process measures: further ones run the same lines, and mostly the same branches."""
+MAX_CASES = 6
+"""Cases of one test that each process measures, one for each provider: further ones mostly run the same branches."""
 
 
 def import_core() -> None:
