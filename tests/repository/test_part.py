@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -74,6 +75,20 @@ def test_processes_of_one_run_choose_the_same_part_and_say_how_to_repeat_it(tmp_
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
     assert "SEED=41 chose this part: 6 cases of slow tests did not run; `make test-all` runs all" in done.stdout
+
+
+def test_worker_that_crashed_does_not_hide_what_was_left_out(
+    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytestconfig.option, "part", True)
+    monkeypatch.setenv("SEED", "5")
+    config: Any = SimpleNamespace(stash=pytest.Stash(), getoption=pytestconfig.getoption)
+    part.pytest_testnodedown(SimpleNamespace(config=config, workeroutput={"left_out": 7}))
+    part.pytest_testnodedown(SimpleNamespace(config=config))
+    lines: list[str] = []
+    reporter: Any = SimpleNamespace(line=lines.append)
+    part.pytest_terminal_summary(reporter, config)
+    assert "7 cases of slow tests did not run" in lines[0]
 
 
 def test_times_come_from_the_report_of_a_run(tmp_path: Path) -> None:

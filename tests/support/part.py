@@ -29,6 +29,7 @@ MIN_CASES = 1
 
 MAX_SECONDS_OF_FILE = 12.0
 """What the tests of one file may take in CI, if these are more than one. Files whose coverage is measured run whole."""
+
 _LEFT_OUT = pytest.StashKey[int]()
 
 
@@ -119,8 +120,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take from a worker of xdist how many cases it left out."""
-    node.config.stash[_LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+    """Take from a worker of xdist how many cases it left out; one that crashed tells nothing."""
+    told = getattr(node, "workeroutput", {}).get("left_out", 0)
+    node.config.stash[_LEFT_OUT] = max(told, node.config.stash.get(_LEFT_OUT, 0))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
