@@ -61,20 +61,39 @@ def test_without_the_option_every_case_runs(pytestconfig: pytest.Config, monkeyp
     assert len(set(chosen)) == 3 and choose_cases(pytestconfig, range(9), 3) == chosen
 
 
-def test_processes_of_one_run_choose_the_same_part_and_say_how_to_repeat_it(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(
-        "import pytest\n\n@pytest.mark.parametrize('case', range(9))\ndef test_slow(case): pass\n"
+def write_slow_test(folder: Path, body: str) -> None:
+    (folder / "test_it.py").write_text(
+        f"import pytest\n\n@pytest.mark.parametrize('case', range(9))\ndef test_slow(case, request): {body}\n"
     )
-    (tmp_path / "conftest.py").write_text(
+    (folder / "conftest.py").write_text(
         f"from tests.support import part\npart.known_times = lambda: {{'test_it.py::test_slow': {MAX_SECONDS / 3}}}\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--part", "-p", "tests.support.part", "-rA"]
+
+
+def run_tests(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.support.part", "-rA", *options]
     search = os.pathsep.join(map(str, (ROOT, ROOT / "packages" / "firelite" / "tests")))
     environment = {**os.environ, "SEED": "41", "PYTHONPATH": search}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_processes_of_one_run_choose_the_same_part_and_say_how_to_repeat_it(tmp_path: Path) -> None:
+    write_slow_test(tmp_path, "pass")
+    done = run_tests(tmp_path, "--part")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
     assert "SEED=41 chose this part: 6 cases of slow tests did not run; `make test-all` runs all" in done.stdout
+
+
+def test_snapshots_of_cases_that_were_left_out_do_not_fail_the_part(tmp_path: Path) -> None:
+    write_slow_test(tmp_path, "assert case == request.getfixturevalue('snapshot')")
+    written = run_tests(tmp_path, "--snapshot-update")
+    assert written.returncode == 0 and "9 snapshots generated" in written.stdout, written.stdout
+    done = run_tests(tmp_path, "--part")
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout
+    (tmp_path / "test_it.py").write_text((tmp_path / "test_it.py").read_text().replace("range(9)", "range(3)"))
+    everything = run_tests(tmp_path)
+    assert everything.returncode != 0 and "6 snapshots unused" in everything.stdout, everything.stdout
 
 
 def test_worker_that_crashed_does_not_hide_what_was_left_out(

@@ -104,9 +104,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed before xdist starts its workers, which inherit it."""
+    """Choose the seed before xdist starts its workers, which inherit it; snapshots of other cases are not unused."""
     if config.getoption("part"):
         seed_of_this_run()
+        config.option.disable_unused_snapshots = True
 
 
 @pytest.hookimpl(trylast=True)
