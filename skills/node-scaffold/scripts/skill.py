@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from fireswarm import (
     SkillRequest,
@@ -18,6 +19,7 @@ from . import documented, operations, typed
 TEMPLATES = Path(__file__).parents[1] / "references" / "templates"
 
 MAX_ABOUT_CHARS = 400
+FILES = ("__init__.py", "client.py", "node.py", "transport.py", "operations.py", "pyproject.toml")
 
 
 def run(request: SkillRequest) -> SkillResult:
@@ -42,22 +44,49 @@ def run(request: SkillRequest) -> SkillResult:
     used = operations.names_used(stubs)
     imports = f"from .shaping import {', '.join(used)}\n" if used else ""
     imports += f"from .transport import {'Send, credential' if 'credential' in operations.words_in(stubs) else 'Send'}"
-    methods = "".join(typed.method_of(each, inputs[each.key], _about(each)) for each in schema.operations)
-    values |= {"stubs": stubs, "imports": imports, "methods": methods}
+    methods = typed.methods_of(schema, inputs, _about)
+    pages = {each.key: _paging(each) for each in schema.operations if each.paging is not None}
+    values |= {"stubs": stubs, "imports": imports, "methods": methods} | _names(has_pages=bool(pages))
     values["distribution"] = f"node-{schema.name.replace('_', '-').strip('-')}"
-    for name in ("__init__.py", "client.py", "node.py", "transport.py", "operations.py", "pyproject.toml"):
+    for name in (*FILES, "paging.py") if pages else FILES:
         template = Template((TEMPLATES / f"{name.replace('__', '')}.tmpl").read_text(encoding="utf-8"))
         carried.write_project({f"{package}/{name}": template.substitute(values)})
     carried.write_project({f"{package}/README.md": typed.page_of(schema, inputs, _plain)})
-    if used:
+    if used or pages:
         own = Path(pipelines.shaping.__file__).read_text(encoding="utf-8")
         carried.write_project({f"{package}/shaping.py": own})
     functions = {operation.key: operation.function for operation in schema.operations}
-    carried.write_json(f"{pipelines.PROJECT}{package}/schema.json", {"functions": functions, "inputs": inputs})
+    carried.write_json(
+        f"{pipelines.PROJECT}{package}/schema.json", {"functions": functions, "inputs": inputs, "pages": pages}
+    )
     written = len(schema.operations) - len(schema.to_write())
     by_template = f"{written:,} by template, " if written else ""
     told = f"{package}: {by_template}{count_noun(len(functions) - written, 'operation')} to write"
     return SkillResult(summary=told, artifacts=carried.artifacts())
+
+
+def _paging(operation: pipelines.Operation) -> dict[str, Any]:
+    """Return what a node has to know to ask for further pages: also the parts of a query that authenticate it."""
+    told = operation.paging.model_dump(mode="json") if operation.paging is not None else {}
+    return told | {"keep": [sent.removeprefix("query ") for sent in operation.security if sent.startswith("query ")]}
+
+
+def _names(*, has_pages: bool) -> dict[str, str]:
+    """Return what the package and its client import if the node has operations with further pages."""
+    names = ["OPERATIONS", "ApiError", "Client", "InputError", "run"]
+    if not has_pages:
+        return {"names": _listed(names)} | dict.fromkeys(("iterator", "paging", "pages_import", "pages_method"), "")
+    return {
+        "names": _listed([*names[:-1], "PagingError", "pages", "run"]),
+        "iterator": "from collections.abc import Iterator\n",
+        "paging": "from .paging import PagingError, pages\n",
+        "pages_import": "from .paging import pages\n",
+        "pages_method": typed.PAGES,
+    }
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
 
 
 def _function(schema: pipelines.NodeSchema, operation: pipelines.Operation) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from fireswarm import pipelines
@@ -24,8 +24,37 @@ BAR = "\\|"
 TAKEN = ("self", "given")
 
 
-def method_of(operation: pipelines.Operation, inputs: Mapping[str, Any], about: str) -> str:
-    """Return the method of an operation. *inputs* is the JSON Schema of its input, *about* its docstring."""
+PAGES = """
+    def _pages(self, operation: str, given: dict[str, Any]) -> Iterator[Any]:
+        return pages(operation, {name: value for name, value in given.items() if value is not None}, self._send)
+"""
+"""What the methods for further pages call."""
+
+
+def methods_of(schema: pipelines.NodeSchema, inputs: Mapping[str, Any], about: Callable[[Any], str]) -> str:
+    """Return the methods of all operations; of one whose answers have further pages also that which yields them.
+
+    *inputs* are the JSON Schemas of their input by key, *about* returns the docstring of an operation, without quotes.
+    """
+    taken = {each.function for each in schema.operations}
+    lines: list[str] = []
+    for each in schema.operations:
+        lines.append(_method_of(each, inputs[each.key], about(each)))
+        if each.paging is not None:
+            name = pages_name(each, taken)
+            lines.append(_method_of(each, inputs[each.key], f"Yield the answer of each page: {about(each)}", name))
+    return "".join(lines)
+
+
+def pages_name(operation: pipelines.Operation, taken: Collection[str]) -> str:
+    """Return the name of the method that yields the pages of an operation, which is none of *taken*."""
+    name = f"{operation.function}_pages"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _method_of(operation: pipelines.Operation, inputs: Mapping[str, Any], about: str, pages: str = "") -> str:
     names = _arguments(inputs["properties"])
     required = set(inputs["required"])
     ordered = sorted(names, key=lambda name: name not in required)
@@ -34,8 +63,10 @@ def method_of(operation: pipelines.Operation, inputs: Mapping[str, Any], about: 
     parameters = "".join(f"        {each},\n" for each in given)
     head = f"self,\n{parameters}    " if given else "self"
     head = f"\n        {head}" if given else head
-    lines = [f"\n    def {operation.function}({head}) -> Any:", f'        """{about}."""']
-    lines.append(f"        return self._call({json.dumps(operation.key)}, {{{passed.removesuffix(', ')}}})")
+    shown = f"{pages}({head}) -> Iterator[Any]" if pages else f"{operation.function}({head}) -> Any"
+    lines = [f"\n    def {shown}:", f'        """{about}."""']
+    called = "_pages" if pages else "_call"
+    lines.append(f"        return self.{called}({json.dumps(operation.key)}, {{{passed.removesuffix(', ')}}})")
     return "\n".join(lines) + "\n"
 
 
@@ -75,6 +106,9 @@ def page_of(schema: pipelines.NodeSchema, inputs: Mapping[str, Any], plain: Call
         lines += [_cell(f"{about}."), ""] * bool(about)
         sends = f" sends {_code(f'{operation.method} {operation.path}')}" if operation.method else ""
         lines += [f"{_code(f'client.{operation.function}(...)')}{sends}.", ""]
+        if operation.paging is not None:
+            name = pages_name(operation, {each.function for each in schema.operations})
+            lines += [f"{_code(f'client.{name}(...)')} yields the answer of each page.", ""]
         wanted = inputs[operation.key]
         names = _arguments(wanted["properties"])
         rows = [

@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 
 from fireswarm import Evidence, pipelines, truncate
 
-from . import schemas, security
+from . import paging, schemas, security
 from .bundle import Bundle, Dangling, Place
 from .reading import Reading
 
@@ -43,13 +43,14 @@ class OperationReader:
         self.title = f"{verb.upper()} {path}"
         self.at = self.bundle.position(owner.value, verb)
         self.inputs: set[str] = set()
-        self.sent: set[tuple[str, str]] = set()
+        self.given: dict[tuple[str, str], str] = {}
 
     def read(self) -> None:
         """Add the operation and its parameters to the reading, and list what cannot be read."""
         self.media = self._media()
         self._parameters()
         self._body()
+        pages = self._pages()
         name = self.place.text("summary") or self.place.text("operationId") or self.title
         operation = pipelines.Operation(
             key=self.key,
@@ -62,11 +63,20 @@ class OperationReader:
             server=self._server(),
             media_type=self.media,
             body_required=self.is_needed,
-            security=self.schemes.of(self.place, self.title, self.at, self.sent),
+            security=self.schemes.of(self.place, self.title, self.at, self.given),
+            paging=pages.paging if pages is not None else None,
         )
         paths = self.bundle.root.at("paths").value
         found = (self.bundle.evidence(paths, self.path), self.bundle.evidence(self.owner.value, self.verb))
+        found += (pages.evidence,) if pages is not None else ()
         self.reading.operation(operation, *(each for each in found if each is not None))
+
+    def _pages(self) -> paging.Found | None:
+        try:
+            return paging.PagingReader(self.bundle, self.place, self.verb, self.given).read()
+        except paging.CannotFollow as error:
+            self._miss("pages", "pages", f"the node returns one page: {error}")
+            return None
 
     def _server(self) -> str:
         servers = self.place.entries("servers") or self.owner.entries("servers")
@@ -155,7 +165,7 @@ class OperationReader:
         while given in self.inputs:
             given += "_"
         self.inputs.add(given)
-        self.sent.add((where, name))
+        self.given[where, name] = given
         parameter = pipelines.Parameter(
             name=name,
             input="" if given == name else given,

@@ -92,7 +92,7 @@ def _is_fitting(value: Any, described: Described) -> bool:
         return any(_same(value, each) for each in described.options)
     types = PLAIN.get("string" if described.kind in ("options", "binary") else described.kind)
     is_plain = types is None or (
-        isinstance(value, types) and (described.kind == "boolean" or value not in (True, False))
+        isinstance(value, types) and (described.kind == "boolean" or not isinstance(value, bool))
     )
     return is_plain and len(json.dumps(value, default=str)) <= MAX_DEFAULT_CHARS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from fireswarm import pipelines
 
@@ -38,7 +39,7 @@ class Schemes:
                     pipelines.Unread(name=f"security {name}", reason=fault, position=at, part="security")
                 )
 
-    def of(self, operation: Place, title: str, at: str, taken: set[tuple[str, str]]) -> dict[str, str]:
+    def of(self, operation: Place, title: str, at: str, taken: Container[tuple[str, ...]]) -> dict[str, str]:
         """Return what an operation sends: of several alternatives the first one that a node can send.
 
         What a parameter of the same place and name sends (*taken*) is left to the caller.

@@ -11,6 +11,10 @@ from fireswarm import pipelines
 
 SAMPLES: dict[str, Any] = {"boolean": True, "array": ["one", "two"], "object": {"a": 1}}
 MAX_SAMPLE_CHARS = 100
+ORIGIN = "https://made-up.example"
+"""Address of the API in the tests of further pages."""
+
+NEXT_PAGE = "/made-up/page?after=7"
 FORM = "application/x-www-form-urlencoded"
 DEFAULT_STYLES = {"query": "form", "cookie": "form", "path": "simple", "header": "simple"}
 MARKS = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
@@ -32,6 +36,61 @@ def cases_of(schema: pipelines.NodeSchema, inputs: dict[str, Any]) -> list[dict[
                 request = _request(operation, mine, {**defaults, **given})
                 cases.append({"operation": operation.key, "case": name, "parameters": given, "request": request})
     return cases
+
+
+def pages_of(schema: pipelines.NodeSchema, inputs: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return for each operation with further pages two answers, and the requests for both that the document asks for.
+
+    ``links`` are the addresses in the header of the first answer.
+    """
+    cases: list[dict[str, Any]] = []
+    for operation in schema.operations:
+        if operation.paging is None or schema.missing_of(operation):
+            continue
+        mine = schema.parameters_of(operation.key)
+        given = {each.given_as: _sample(each, number) for number, each in enumerate(mine) if each.required}
+        known = inputs[operation.key]["properties"]
+        given = {name: item["default"] for name, item in known.items() if "default" in item} | given
+        first = _request(operation, mine, given)
+        case = {"operation": operation.key, "parameters": given, "links": {}, "repeats": not _counts(operation.paging)}
+        case |= _second_page(operation, operation.paging, mine, given)
+        cases.append({**case, "requests": [first, case["requests"]]})
+    return cases
+
+
+def _second_page(
+    operation: pipelines.Operation, told: pipelines.Paging, mine: list[pipelines.Parameter], given: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the answers of two pages, and the request for the second one."""
+    page = {"page": given.get(told.input, 1) + 1, "offset": given.get(told.input, 0) + 1} if _counts(told) else {}
+    if told.kind in page:
+        answers = [_at(told.items, [{"a": 1}]), _at(told.items, [])]
+        return {"answers": answers, "requests": _request(operation, mine, {**given, told.input: page[told.kind]})}
+    if told.kind == "cursor":
+        taken = next(each for each in mine if each.given_as == told.input)
+        cursor: Any = taken.options[0] if taken.options else 7 if taken.kind in ("integer", "number") else "made-up 7"
+        cursor = ["a"] if taken.kind == "array" else cursor
+        answers = [_at(told.cursor, cursor), {}]
+        return {"answers": answers, "requests": _request(operation, mine, {**given, told.input: cursor})}
+    request = _request(operation, mine, given)
+    keys = {sent.removeprefix("query ") for sent in operation.security if sent.startswith("query ")}
+    query = {name: value for name, value in request["query"].items() if name in keys}
+    origin = "/".join(f"{operation.server or ORIGIN}/".split("/")[:3])
+    following = {**request, "path": f"{origin}{NEXT_PAGE}", "query": query}
+    if told.kind == "link":
+        return {"answers": [{"a": 1}, {"a": 2}], "links": {"next": NEXT_PAGE}, "requests": following}
+    return {"answers": [_at(told.cursor, NEXT_PAGE), {}], "requests": following}
+
+
+def _counts(told: pipelines.Paging) -> bool:
+    return told.kind in ("page", "offset")
+
+
+def _at(dotted: str, value: Any) -> Any:
+    """Return an answer that has a value at a dotted path."""
+    for name in reversed(dotted.split(".") if dotted else []):
+        value = {name: value}
+    return value
 
 
 def credential_fields(schema: pipelines.NodeSchema) -> dict[str, str]:

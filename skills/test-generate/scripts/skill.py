@@ -98,6 +98,16 @@ def _documented(carried: pipelines.Carried, schema: pipelines.NodeSchema, inputs
                 f"tests/{schema.name}_documented.json": json.dumps(asked, indent=1, ensure_ascii=False) + "\n",
             }
         )
+    if paged := documented.pages_of(schema, inputs):
+        told = {"origin": documented.ORIGIN, "credential": asked["credential"], "cases": paged}
+        template = Template((REFERENCES / "pages.py.tmpl").read_text(encoding="utf-8"))
+        server = f"{schema.name.upper()}_BASE_URL"
+        carried.write_project(
+            {
+                f"tests/test_{schema.name}_pages.py": template.substitute(name=schema.name, server=server),
+                f"tests/{schema.name}_pages.json": json.dumps(told, indent=1, ensure_ascii=False) + "\n",
+            }
+        )
     return {case["operation"] for case in cases}
 
 

@@ -13,6 +13,7 @@ from fireswarm.contracts.frontmatter import explain_yaml, load_yaml
 from fireswarm.pipelines.classifying import READERS, classify
 from fireswarm.pipelines.documents.counting import (
     IGNORED_HEADERS,
+    PAGING_EXTENSIONS,
     VERBS,
     count_calls,
     count_openapi,
@@ -48,6 +49,7 @@ from fireswarm.pipelines.node.schema import (
     Kind,
     NodeSchema,
     Operation,
+    Paging,
     Parameter,
     PartCount,
     Place,
@@ -71,6 +73,7 @@ __all__ = [
     "CONTRACT",
     "CREDENTIALS",
     "IGNORED_HEADERS",
+    "PAGING_EXTENSIONS",
     "INFERRED",
     "MAX_ASSUMPTION_SHARE",
     "MAX_OPERATIONS",
@@ -88,6 +91,7 @@ __all__ = [
     "OperationTemplate",
     "NodeSchema",
     "Operation",
+    "Paging",
     "Parameter",
     "PartCount",
     "Place",

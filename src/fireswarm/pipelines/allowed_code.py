@@ -51,7 +51,7 @@ METHODS = frozenset({"__init__", "__name__", "__doc__", "__post_init__", "__str_
 
 _FRAMES = re.compile(r"(?:f|gi|tb|cr|ag|co)_(?:frame|back|globals|locals|builtins|code|consts)|_.*")
 _FIXED = re.compile(
-    r"nodes/[^/]+/(?:(?:__init__|client|node|transport|shaping)\.py|schema\.json|pyproject\.toml|readme\.md)"
+    r"nodes/[^/]+/(?:(?:__init__|client|node|transport|shaping|paging)\.py|schema\.json|pyproject\.toml|readme\.md)"
 )
 _NODE = re.compile(r"nodes/.+\.py", re.IGNORECASE)
 _ADVISED_TEST = re.compile(r"tests/test_[^/]+_advised\.py")

@@ -92,7 +92,17 @@ def test_no_allowed_module_leads_to_one_that_is_not() -> None:
 
 @pytest.mark.parametrize(
     "file",
-    ["transport.py", "node.py", "client.py", "__init__.py", "schema.json", "shaping.py", "pyproject.toml", "README.md"],
+    [
+        "transport.py",
+        "node.py",
+        "client.py",
+        "__init__.py",
+        "schema.json",
+        "shaping.py",
+        "paging.py",
+        "pyproject.toml",
+        "README.md",
+    ],
 )
 def test_fix_of_a_fixed_file_is_refused_by_name(file: str) -> None:
     path = f"nodes/made/{file}"

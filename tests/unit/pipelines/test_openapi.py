@@ -117,6 +117,11 @@ CASES = {
         "parameters: [{name: n, in: query, schema: {type: integer, default: 7}}]}}}",
         "a.get", {"b": "x"}, {"method": "GET", "path": "/a/x", "query": {"n": 7}},
     ),
+    "defaults that are equal to a boolean": Case(
+        get("/a", "{name: z, in: query, schema: {type: integer, default: 0}}, {name: o, in: query, schema: "
+            "{type: number, default: 1}}, {name: b, in: query, schema: {type: integer, default: true}}"),
+        "a.get", {}, {"method": "GET", "path": "/a", "query": {"z": 0, "o": 1}},
+    ),
     "parameter that only the path names": Case(
         get("/a/{id}", ""), "a.get", {"id": "x y"}, {"method": "GET", "path": "/a/x%20y"},
     ),

@@ -21,6 +21,9 @@ VERBS = ("get", "post", "put", "patch", "delete", "head", "options", "trace")
 IGNORED_HEADERS = ("accept", "content-type", "authorization")
 """Parameters of such names are no parameters: OpenAPI declares them by media types and security schemes."""
 
+PAGING_EXTENSIONS = ("x-ms-pageable", "x-speakeasy-pagination", "x-fern-pagination")
+"""Extensions that say how further pages of an answer are asked for."""
+
 MAX_STEPS = 30
 MAX_PARTS = 500
 """Schemas that one body may be put together from."""
@@ -30,11 +33,13 @@ MAX_PARTS = 500
 class CountedOperation:
     """One operation: its parameters as (place, name), and for each media type of a body the names at its top.
 
-    The media type is empty if the body is declared without one, as in Swagger 2.
+    The media type is empty if the body is declared without one, as in Swagger 2. ``has_pages`` if the document says
+    more than by names that its answers have further pages.
     """
 
     parameters: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     bodies: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    has_pages: bool = False
 
 
 class _Files:
@@ -84,11 +89,11 @@ def count_openapi(files: Mapping[str, str], main: str) -> dict[tuple[str, str], 
         for at, file in ((item, main), known.follow(item, main)):
             for verb in VERBS if isinstance(at, dict) else ():
                 if isinstance(at.get(verb), dict):
-                    found[verb.upper(), path] = _count_operation(known, at, at[verb], file)
+                    found[verb.upper(), path] = _count_operation(known, path, at, at[verb], file)
     return found
 
 
-def _count_operation(known: _Files, item: Mapping[str, Any], operation: Any, file: str) -> CountedOperation:
+def _count_operation(known: _Files, path: str, item: Mapping[str, Any], operation: Any, file: str) -> CountedOperation:
     counted = CountedOperation()
     for each in [*_list(item.get("parameters")), *_list(operation.get("parameters"))]:
         parameter, origin = known.follow(each, file)
@@ -108,7 +113,34 @@ def _count_operation(known: _Files, item: Mapping[str, Any], operation: Any, fil
     for media, each in (content if isinstance(content, dict) else {}).items():
         described, at = known.follow(each, origin)
         counted.bodies[str(media)] = _names(known, described.get("schema"), at)
+    counted.has_pages = any(_says_pages(operation.get(name)) for name in PAGING_EXTENSIONS)
+    answers = operation.get("responses")
+    for code, each in (answers if isinstance(answers, dict) else {}).items():
+        if str(code).startswith("2") and not counted.has_pages:
+            answer, at = known.follow(each, file)
+            counted.has_pages = _has_next(known, answer, at, operation, path, is_get=operation is item.get("get"))
     return counted
+
+
+def _says_pages(extension: Any) -> bool:
+    """Return whether an extension says that there are further pages; x-ms-pageable may say that there are none."""
+    return bool(extension) and not (isinstance(extension, dict) and extension.get("nextLinkName", "") is None)
+
+
+def _has_next(known: _Files, answer: Mapping[str, Any], file: str, operation: Any, path: str, *, is_get: bool) -> bool:
+    """Return whether an answer has the header Link, or a link to its own operation with a value of the answer."""
+    headers, links = answer.get("headers"), answer.get("links")
+    if is_get and any(str(name).lower() == "link" for name in (headers if isinstance(headers, dict) else ())):
+        return True
+    for each in (links if isinstance(links, dict) else {}).values():
+        link, _ = known.follow(each, file)
+        given = link.get("parameters")
+        if link.get("operationId") is not None and link["operationId"] == operation.get("operationId"):
+            named = given.items() if isinstance(given, dict) else ()
+            taken = [str(key) for key, value in named if str(value).startswith("$response.body#/")]
+            if any(not key.startswith("path.") and f"{{{key}}}" not in path for key in taken):
+                return True
+    return False
 
 
 def _list(value: Any) -> list[Any]:
@@ -214,6 +246,9 @@ def measure(schema: NodeSchema, files: Mapping[str, str], main: str) -> Measured
         present["operations"] += 1
         present["parameters"] += len(counted.parameters)
         present["bodies"] += bool(counted.bodies)
+        present["pages"] += counted.has_pages
+        if operation is None or (counted.has_pages and operation.paging is None):
+            missing += [("pages", f"{title} pages")] * counted.has_pages
         if operation is None:
             missing.append(("operations", title))
             missing += [("parameters", title)] * len(counted.parameters) + [("bodies", title)] * bool(counted.bodies)

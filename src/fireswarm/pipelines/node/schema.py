@@ -68,6 +68,20 @@ class Parameter(Contract):
         return self.input or self.name
 
 
+class Paging(Contract):
+    """How further pages of an answer are asked for.
+
+    By ``kind``: *cursor*: what an answer has at ``cursor`` is given as the parameter ``input``; *address*: it is the
+    address of the next page; *link*: the header ``Link`` has that; *page* and *offset*: ``input`` counts pages, or
+    items, until a page has no items at ``items``. Both are dotted paths in the answer, empty for all of it.
+    """
+
+    kind: Literal["cursor", "address", "link", "page", "offset"]
+    input: str = ""
+    cursor: str = ""
+    items: str = ""
+
+
 class Operation(Contract):
     """One operation of the node. ``method`` and ``path`` are empty if unknown.
 
@@ -75,7 +89,7 @@ class Operation(Contract):
     ``source_id`` is its id in a document, ``server`` the base of its address if it is not that of the node.
     ``media_type`` is that of its body, which is sent even if it is empty with ``body_required``.
     ``security`` names the fields of the credential that it sends, by the name of what is sent, such as
-    ``header X-Api-Key``.
+    ``header X-Api-Key``. ``paging`` says how its further pages are asked for; those of a template are part of that.
     """
 
     key: str
@@ -89,6 +103,7 @@ class Operation(Contract):
     media_type: str = ""
     body_required: bool = False
     security: dict[str, str] = Field(default_factory=dict[str, str])
+    paging: Paging | None = None
     template: OperationTemplate | None = None
     unexplained: str = ""
 
@@ -125,7 +140,7 @@ class Unread(Contract):
     name: str
     reason: str
     position: str = ""
-    part: Literal["operation", "parameter", "body", "security", "document"] = "operation"
+    part: Literal["operation", "parameter", "body", "security", "pages", "document"] = "operation"
 
 
 class PartCount(Contract):
@@ -139,8 +154,8 @@ class NodeSchema(Contract):
     """A node. ``source_type``: TYPE1 is from a node's TypeScript source, TYPE2 from an API's documents.
 
     Where operations can be counted apart from the reader, ``present`` is their number in the source, ``found`` those of
-    them in the schema; ``unread`` names the others, and those that sent nothing. ``parts`` has the same of parameters
-    and bodies.
+    them in the schema; ``unread`` names the others, and those that sent nothing. ``parts`` has the same of parameters,
+    bodies and answers with further pages.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
