@@ -73,7 +73,8 @@ def write_slow_test(folder: Path, body: str) -> None:
 def run_tests(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.support.part", "-rA", *options]
     search = os.pathsep.join(map(str, (ROOT, ROOT / "packages" / "firelite" / "tests")))
-    environment = {**os.environ, "SEED": "41", "PYTHONPATH": search}
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # those of xdist
+    environment = {**own, "SEED": "41", "PYTHONPATH": search}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
