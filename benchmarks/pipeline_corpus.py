@@ -6,6 +6,8 @@ node whose tests are run: see ``document_corpus.py``.
 
 - ``operations_present``: in the descriptions; ``operations_found``: of the newest version; the others are listed;
 - ``method_and_path``: operations that sent a request; ``base_urls``: nodes with a base URL, of those that sent one;
+- ``parameters_present``: of each operation those that its form can show; ``parameters_found``: those
+  of them that a recorded input has, the schema lists the others;
 - ``replayed``: operations whose template repeats all recorded requests and items, of those that sent something;
 - ``lost_silently``: operations in a description, and parts of documents, counted apart from the reader, that are
   neither found nor listed;
@@ -30,8 +32,10 @@ from typing import Any
 from benchmarks.document_corpus import find_documents, judge_document, port_nodes
 from fireswarm import pipelines
 from fireswarm.settings.packaged import packaged_path
+from fireswarm.skills.running.in_child import load_entry
 
 RECORDER = packaged_path("skills") / "source-ingest" / "recorder"
+INFER: Any = load_entry(packaged_path("skills") / "schema-infer", Path("scripts/skill.py"))
 SECONDS = 120.0
 MAX_REASON_CHARS = 200
 
@@ -63,6 +67,10 @@ def judge(node: dict[str, Any]) -> Iterator[tuple[str, int]]:
     yield "operations_present", len(recorded.operations) + len(recorded.hidden)
     yield "operations_found", len(recorded.operations)
     yield "lost_silently", len(pipelines.lost_operations(recorded))
+    parts = INFER.recorded.read(recorded, {}, "made").parts if recorded.operations else {}
+    parameters = parts.get("parameters", pipelines.PartCount())
+    yield "parameters_present", parameters.present
+    yield "parameters_found", parameters.found
     urls = [sent.url for operation in recorded.operations for case in operation.cases for sent in case.requests]
     base = pipelines.common_base(urls)
     yield "nodes_that_send", bool(urls)

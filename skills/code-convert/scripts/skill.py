@@ -1,4 +1,4 @@
-"""Translate a node's TypeScript into Python: the advisor writes one file, within its scope."""
+"""Translate a node's code into Python: the advisor writes one file, or one function at a time of a recorded node."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from pathlib import Path
 
 from fireswarm import SkillRequest, SkillResult, pipelines
 
-QUESTION = Path(__file__).parents[1] / "references" / "question.md"
+REFERENCES = Path(__file__).parents[1] / "references"
 
 
 def run(request: SkillRequest) -> SkillResult:
     """Return ``operations.py`` from the advisor, and the run's diff."""
-    return pipelines.write_operations(request, QUESTION.read_text(encoding="utf-8"))
+    is_recorded = pipelines.RECORDING in pipelines.Carried.of(request)
+    question = REFERENCES / ("recorded.md" if is_recorded else "question.md")
+    return pipelines.write_operations(request, question.read_text(encoding="utf-8"))

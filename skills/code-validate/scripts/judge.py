@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,11 @@ CALLS, REPLIES = "calls.json", "replies.json"
 MAX_SHOWN_CHARS = 300
 KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 """Environment variables that are passed to generated code and its tests."""
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+"""One of version 4, drawn at random."""
+
+SAME_UUID = "it sends the same UUID for several inputs"
 
 EMPTY: dict[str, Any] = {"query": {}, "headers": {}, "body": None, "form": None, "multipart": None, "data": None}
 
@@ -91,7 +98,12 @@ def compare(expected: list[Expected], folder: Path) -> list[str]:
         return [f"the node did not answer: {error}"[:MAX_SHOWN_CHARS]] * len(expected)
     if not isinstance(replies, list) or len(replies) != len(expected):
         return ["the node did not answer each call once"] * len(expected)
-    return [difference(each, reply)[:MAX_SHOWN_CHARS] for each, reply in zip(expected, replies, strict=True)]
+    found = [difference(each, reply)[:MAX_SHOWN_CHARS] for each, reply in zip(expected, replies, strict=True)]
+    drawn = Counter(uuid for each, reply in zip(expected, replies, strict=True) for uuid in _drawn(each, reply))
+    return [
+        why or (SAME_UUID if any(drawn[uuid] > 1 for uuid in _drawn(each, reply)) else "")
+        for each, reply, why in zip(expected, replies, found, strict=True)
+    ]
 
 
 def difference(expected: Expected, reply: Any) -> str:
@@ -108,7 +120,11 @@ def difference(expected: Expected, reply: Any) -> str:
             return _unlike([EMPTY | each for each in sent], [case["request"]]) or _unlike(made, {"answer": 1})
         case "recorded":
             listed = made if isinstance(made, list) else [made]
-            unlike = _unlike([_as_recorded(each, expected.base) for each in sent], case["requests"])
+            known = _known(expected)
+            unlike = _unlike(
+                _without_drawn([_as_recorded(each, expected.base) for each in sent], known),
+                _without_drawn(case["requests"], known),
+            )
             return unlike or ("" if case["items"] is None else _unlike(listed, case["items"]))
         case _:
             return _unlike_told(sent, case)
@@ -118,12 +134,31 @@ def _unlike(given: Any, wanted: Any) -> str:
     return "" if given == wanted else f"{json.dumps(given)} instead of {json.dumps(wanted)}"
 
 
+def _known(expected: Expected) -> str:
+    """Return what a call was given: a UUID in it was not drawn by the node."""
+    return json.dumps([expected.call["parameters"], expected.call["answers"], expected.call["credential"]])
+
+
+def _drawn(expected: Expected, reply: Any) -> set[str]:
+    """Return the UUIDs that a call drew at random."""
+    if expected.kind != "recorded" or not isinstance(reply, dict):
+        return set()
+    known = _known(expected)
+    return {uuid for uuid in UUID.findall(json.dumps(reply.get("sent"))) if uuid not in known}
+
+
+def _without_drawn(requests: Any, known: str) -> Any:
+    """Return requests with {uuid} in the place of each UUID that neither input nor answers have: the node drew it."""
+    return json.loads(UUID.sub(lambda found: found[0] if found[0] in known else "{uuid}", json.dumps(requests)))
+
+
 def _as_recorded(request: Mapping[str, Any], base: str) -> dict[str, Any]:
-    path, form, body = request["path"], request.get("form"), request.get("body")
+    path = request["path"]
+    given = next((each for each in ("form", "multipart", "data", "body") if request.get(each)), "")
     path = path.removeprefix(base) if path.startswith(f"{base}/") else path
     made = {"method": request.get("method"), "path": path, "query": request.get("query") or {}}
-    made |= {"headers": request.get("headers") or {}, "body": form or body or None}
-    return made | {"encoding": "form" if form else "json" if body else ""}
+    made |= {"headers": request.get("headers") or {}, "body": request.get(given)}
+    return made | {"encoding": "json" if given == "body" else given}
 
 
 def _unlike_told(sent: list[dict[str, Any]], case: Mapping[str, Any]) -> str:

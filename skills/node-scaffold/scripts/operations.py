@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -47,12 +48,12 @@ def code_of(operation: pipelines.Operation, about: str) -> str:
 
 def names_used(code: str) -> list[str]:
     """Return the names of shaping.py in *code*."""
-    return sorted(words_in(code).intersection(NAMES))
+    return sorted(names_in(code).intersection(NAMES))
 
 
-def words_in(code: str) -> set[str]:
-    """Return the words of code that stand in no text."""
-    return set(re.findall(r"\w+", re.sub(r'"(?:[^"\\]|\\.)*"', "", code)))
+def names_in(code: str) -> set[str]:
+    """Return the names that code uses; words of its texts are none."""
+    return {each.id for each in ast.walk(ast.parse(code)) if isinstance(each, ast.Name)}
 
 
 def _answer(number: str) -> str:
@@ -74,7 +75,7 @@ def _literal(value: Any) -> str:
 
 def _sending(request: Any, depth: int = 1) -> str:
     arguments = [text_literal(request.method), expression(request.path, depth)]
-    body = "form" if request.encoding == "form" else "body"
+    body = "body" if request.encoding == "json" else request.encoding
     for name, value in (("query", request.query), (body, request.body), ("headers", request.headers)):
         if value is not None:
             arguments.append(f"{name}=content({expression(value, depth + 1)})")

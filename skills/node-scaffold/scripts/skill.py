@@ -43,7 +43,7 @@ def run(request: SkillRequest) -> SkillResult:
     stubs = "\n".join(_function(schema, operation) for operation in schema.operations)
     used = operations.names_used(stubs)
     imports = f"from .shaping import {', '.join(used)}\n" if used else ""
-    imports += f"from .transport import {'Send, credential' if 'credential' in operations.words_in(stubs) else 'Send'}"
+    imports += f"from .transport import {'Send, credential' if 'credential' in operations.names_in(stubs) else 'Send'}"
     methods = typed.methods_of(schema, inputs, _about)
     pages = {each.key: _paging(each) for each in schema.operations if each.paging is not None}
     values |= {"stubs": stubs, "imports": imports, "methods": methods} | _names(has_pages=bool(pages))

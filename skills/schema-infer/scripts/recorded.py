@@ -23,10 +23,9 @@ KINDS: dict[str, pipelines.Kind] = {
 }
 """Types of a property, as the description names them. Others take any value."""
 
-SHOWN = {"notice", "callout", "button"}
-"""Types of properties that are only shown."""
-
 MAX_REASON_CHARS = 200
+MADE = re.compile(r"a\d+[a-z]*_[\w.@]*+")
+"""A text of an answer, as the recorder makes it."""
 
 
 def read(node: pipelines.RecordedNode, sources: Mapping[str, str], name: str) -> Reading:
@@ -52,6 +51,7 @@ def read(node: pipelines.RecordedNode, sources: Mapping[str, str], name: str) ->
         host = urlsplit(shown).netloc
         reading.know("base_url", *positions.of(shown.partition("{")[0], host.partition("}")[2] or host))
     _parameters(reading, node, keys, positions)
+    _count_parameters(reading, keys, node)
     return reading
 
 
@@ -110,6 +110,8 @@ def _operation(reading: Reading, key: str, operation: Any, base: str, positions:
         template = pipelines.infer(operation.cases, base)
     except pipelines.NoTemplate as error:
         why = str(error)[:MAX_REASON_CHARS]
+    if template is not None and (odd := {each.method for each in template.requests} - {*pipelines.METHODS}):
+        template, why = None, f"its method {min(odd)} is none of HTTP"
     method, path = _method_and_path(operation, base)
     made = pipelines.Operation(
         key=key,
@@ -136,6 +138,7 @@ def _method_and_path(operation: Any, base: str) -> tuple[str, str]:
             path = request.url.removeprefix(base) if request.url.startswith(base) else request.url
             for value, name in sorted(case.named.items(), key=lambda item: -len(item[0])):
                 path = path.replace(value, f"{{{name}}}")
+            path = MADE.sub("{answer}", path)
             if request.method in pipelines.METHODS and path.startswith(("/", "http://", "https://")):
                 return request.method, path
     return "", ""
@@ -151,7 +154,7 @@ def _parameters(reading: Reading, node: pipelines.RecordedNode, keys: Mapping[st
         (key, name): place for key in keys for name, place in _places(reading.operations[key].template)
     }
     for entry in node.description.get("properties") or ():
-        if not isinstance(entry, dict) or entry.get("type") in SHOWN or entry.get("name") not in by_name:
+        if not isinstance(entry, dict) or entry.get("type") in pipelines.SHOWN or entry.get("name") not in by_name:
             continue
         name = str(entry["name"])
         own = [key for key in by_name[name] if _is_for(entry, keys[key])]
@@ -163,13 +166,28 @@ def _parameters(reading: Reading, node: pipelines.RecordedNode, keys: Mapping[st
         parameter = pipelines.Parameter(
             name=name,
             display_name=str(entry.get("displayName") or ""),
-            kind=_kind(entry),
+            kind="binary" if any(_is_file(name, keys[key]) for key in own) else _kind(entry),
             required=entry.get("required") is True and all(_is_always_given(name, keys[key]) for key in own),
             description=str(entry.get("description") or ""),
             operations=tuple(own),
             place=found.pop() if len(found) == 1 else "",
         )
         reading.parameter(parameter, *positions.of(f"name: '{name}'", f'name: "{name}"', name))
+
+
+def _count_parameters(reading: Reading, keys: Mapping[str, Any], node: pipelines.RecordedNode) -> None:
+    """Note how many parameters the description has for all operations, and list those that no recorded input has."""
+    known: dict[str, set[str]] = {key: set() for key in keys}
+    for parameter in reading.parameters:
+        for key in parameter.operations:
+            known[key].add(parameter.name)
+    present = {key: pipelines.described_parameters(node, operation) for key, operation in keys.items()}
+    missing = [(key, name) for key, names in present.items() for name in sorted(names - known[key])]
+    why = "no recorded input has it: the form shows it with other values only"
+    reading.unread += [pipelines.Unread(name=f"{key} {name}", reason=why, part="parameter") for key, name in missing]
+    number = sum(map(len, present.values()))
+    if number:
+        reading.parts["parameters"] = pipelines.PartCount(present=number, found=number - len(missing))
 
 
 def _places(template: pipelines.OperationTemplate | None) -> Iterator[tuple[str, pipelines.Place]]:
@@ -183,9 +201,12 @@ def _places(template: pipelines.OperationTemplate | None) -> Iterator[tuple[str,
 
 
 def _is_for(entry: Mapping[str, Any], operation: Any) -> bool:
-    shown = (entry.get("displayOptions") or {}).get("show") or {}
-    wanted = (("resource", operation.resource), ("operation", operation.operation))
-    return all(value in shown[name] for name, value in wanted if isinstance(shown.get(name), list))
+    return pipelines.can_be_shown(entry, {"resource": operation.resource, "operation": operation.operation})
+
+
+def _is_file(name: str, operation: Any) -> bool:
+    """Return whether a parameter names a file of the input: its content is given to the Python node."""
+    return any(case.given.get(name) in case.files for case in operation.cases if case.files)
 
 
 def _is_always_given(name: str, operation: Any) -> bool:

@@ -31,10 +31,17 @@ function normal(given, more) {
 		try { body = JSON.parse(body); } catch { encoding = encoding === 'json' ? 'text' : encoding; }
 	}
 	const headers = Object.fromEntries(Object.entries(request.headers || {}).filter(([, each]) => each !== undefined).map(([key, each]) => [key.toLowerCase(), String(each)]));
+	if (encoding === 'multipart') body = contents(body);
 	if (/x-www-form-urlencoded/.test(headers['content-type'] || '') && encoding === 'json') encoding = 'form';
 	const auth = request.auth ? { user: String(request.auth.user || request.auth.username || ''), password: String(request.auth.pass || request.auth.password || '') } : undefined;
-	const isEmpty = body === undefined || body === null || (typeof body === 'object' && !Object.keys(body).length);
+	const isEmpty = body === undefined || body === null || body === '' || (typeof body === 'object' && !Object.keys(body).length);
 	return { method: String(request.method || 'GET').toUpperCase(), url: address, query: plain(query), headers, ...(isEmpty ? {} : { body: plain(body), encoding }), ...(auth ? { basic: auth } : {}) };
+}
+
+/** Return the parts of a form; of a file only its content: a port sends it with the name of the field. */
+function contents(form) {
+	if (!form || typeof form !== 'object') return form;
+	return Object.fromEntries(Object.entries(form).map(([name, each]) => [name, each && typeof each === 'object' && 'value' in each && 'options' in each ? each.value : each]));
 }
 
 function parts(form) {
@@ -50,10 +57,11 @@ function parts(form) {
 
 function plain(value) {
 	try {
-		return JSON.parse(JSON.stringify(value, (_, each) => {
+		return JSON.parse(JSON.stringify(value, function (key, each) {
+			if (Buffer.isBuffer(this[key])) return this[key].toString('latin1'); // before its toJSON
 			if (isLearner(each)) return 'answer';
 			if (typeof each === 'function') return String(each).startsWith(STAND_IN) ? String(each) : undefined;
-			return typeof each === 'bigint' ? String(each) : Buffer.isBuffer(each) ? each.toString('latin1') : each;
+			return typeof each === 'bigint' ? String(each) : each;
 		}) ?? 'null');
 	} catch { return String(value); }
 }
@@ -88,9 +96,18 @@ function recorder(run) {
 	};
 }
 
+const FILE = { mimeType: 'made-up/mime-type', fileName: 'made-up-file.bin', fileExtension: 'made-up-extension', fileSize: '7 made-up bytes' };
+/** What is known of each file of the input; code that sends it sends something that no parameter has. */
+
+/** Return the file of the input that a parameter names: its content is that name, so recordings show where it goes. */
+function fileOf(run, name) {
+	if (name && typeof name === 'object') return name;
+	run.files.add(String(name));
+	return { ...FILE, data: Buffer.from(String(name)).toString('base64') };
+}
+
 function helpersOf(run) {
 	const send = recorder(run);
-	const binary = { data: 'YmluYXJ5', mimeType: 'text/plain', fileName: 'file.txt', fileExtension: 'txt' };
 	const own = {
 		request: (given, more) => send(given, more),
 		httpRequest: (given) => send(given),
@@ -103,13 +120,13 @@ function helpersOf(run) {
 		constructExecutionMetaData: (items, { itemData } = {}) => items.map((item) => ({ ...item, pairedItem: itemData })),
 		normalizeItems: (given) => [].concat(given).map((each) => (each.json ? each : { json: each })),
 		copyInputItems: (items, names) => items.map((item) => Object.fromEntries(names.map((name) => [name, item.json[name]]))),
-		assertBinaryData: () => binary,
-		getBinaryDataBuffer: async () => Buffer.from('binary'),
-		getBinaryStream: async () => Buffer.from('binary'),
-		getBinaryMetadata: async () => ({ fileName: 'file.txt', mimeType: 'text/plain', fileSize: 6 }),
-		binaryToBuffer: async () => Buffer.from('binary'),
-		binaryToString: async () => 'binary',
-		prepareBinaryData: async (_, fileName, mimeType) => ({ ...binary, fileName: isLearner(fileName) ? String(fileName) : fileName, mimeType: mimeType || binary.mimeType }),
+		assertBinaryData: (_, name) => fileOf(run, name),
+		getBinaryDataBuffer: async (_, name) => Buffer.from(fileOf(run, name).data, 'base64'),
+		getBinaryStream: async () => Buffer.from(''),
+		getBinaryMetadata: async () => ({ fileName: FILE.fileName, mimeType: FILE.mimeType, fileSize: FILE.fileSize }),
+		binaryToBuffer: async (content) => Buffer.from(isLearner(content) ? String(content) : content),
+		binaryToString: async (content) => String(content),
+		prepareBinaryData: async (_, fileName, mimeType) => ({ ...FILE, data: '', fileName: isLearner(fileName) ? String(fileName) : fileName, mimeType: mimeType || FILE.mimeType }),
 		setBinaryDataBuffer: async (data) => data,
 		detectBinaryEncoding: () => 'utf-8',
 		createDeferredPromise: () => { const made = {}; made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject })); return made; },
@@ -131,7 +148,7 @@ function context(run) {
 	const own = {
 		getNodeParameter: parameter,
 		getCurrentNodeParameter: (name) => parameter(name, 0),
-		getInputData: () => [{ json: {}, binary: { data: { data: 'YmluYXJ5', mimeType: 'text/plain', fileName: 'file.txt' } } }],
+		getInputData: () => [{ json: {}, binary: new Proxy({}, { get: (_, name) => (typeof name === 'symbol' ? undefined : fileOf(run, name)) }) }],
 		getCredentials: async (name) => { run.asked.add(name); return run.credentials.data(name); },
 		continueOnFail: () => false,
 		getNode: () => ({ id: 'node', name: String(description.displayName || ''), type: String(description.name || ''), typeVersion: run.version, position: [0, 0], parameters, credentials: Object.fromEntries((description.credentials || []).filter(Boolean).map((each) => [each.name, { id: '1', name: each.name }])) }),

@@ -86,7 +86,7 @@ async function declaredRequest(subject, parameters) {
 /** Run the case *title* of an operation once. Learners answer if *shapes* is undefined, otherwise what was learned. */
 async function once(subject, title, parameters, isCalm, shapes) {
 	setChance([title, parameters]);
-	const run = { ...subject, parameters, shapes: shapes || [], learns: !shapes, isCalm, requests: [], answers: [], withheld: [], unsupported: new Set(), asked: new Set(), kept: {} };
+	const run = { ...subject, parameters, shapes: shapes || [], learns: !shapes, isCalm, requests: [], answers: [], withheld: [], unsupported: new Set(), asked: new Set(), files: new Set(), kept: {} };
 	const code = subject.node.execute || subject.node.executeSingle;
 	if (typeof code !== 'function' && isDeclared(subject.description)) {
 		const end = await quietly(() => declaredRequest(subject, parameters));
@@ -125,7 +125,7 @@ async function caseOf(subject, chosen, mode, title) {
 	if (fault) best = { ...best, error: fault };
 	return {
 		case: title, parameters: plain(parameters), values: made, requests: run.requests.filter(hasAddress), answers: plain(run.answers), withheld: run.withheld,
-		items: best.error ? undefined : best.items, error: best.error, credentials: [...run.asked], unsupported: [...run.unsupported],
+		items: best.error ? undefined : best.items, error: best.error, credentials: [...run.asked], files: [...run.files], unsupported: [...run.unsupported],
 	};
 }
 

@@ -28,11 +28,15 @@ from fireswarm.pipelines.files import PROJECT, SOURCES, Carried, lay_out
 from fireswarm.pipelines.gates import check_advice, check_step
 from fireswarm.pipelines.generated_code import code_faults
 from fireswarm.pipelines.node import shaping, values
+from fireswarm.pipelines.node.material import material_of
 from fireswarm.pipelines.node.recording import (
     CREDENTIALS,
     RECORDING,
+    SHOWN,
     RecordedNode,
+    can_be_shown,
     described_operations,
+    described_parameters,
     lost_operations,
     recorded_node,
 )
@@ -59,7 +63,7 @@ from fireswarm.pipelines.node.schema import (
 )
 from fireswarm.pipelines.node.scopes import ANSWERS
 from fireswarm.pipelines.node.shaping import quote_address
-from fireswarm.pipelines.node.writing import load_schema, material_of, write_diff, write_operations
+from fireswarm.pipelines.node.writing import load_schema, write_diff, write_operations
 from fireswarm.pipelines.packages import find_transpiler, is_archive, listed_nodes, package_root, unpack
 from fireswarm.pipelines.registered.csv_contract import CONTRACT, read_unchanged
 from fireswarm.pipelines.registered.node import INFERRED, TRACE
@@ -81,6 +85,7 @@ __all__ = [
     "PROJECT",
     "READERS",
     "RECORDING",
+    "SHOWN",
     "SOURCES",
     "TRACE",
     "Allowlist",
@@ -102,6 +107,7 @@ __all__ = [
     "View",
     "apply_patch",
     "changed_files",
+    "can_be_shown",
     "check_advice",
     "check_step",
     "classify",
@@ -110,6 +116,7 @@ __all__ = [
     "count_calls",
     "count_openapi",
     "described_operations",
+    "described_parameters",
     "explain_validation",
     "explain_yaml",
     "field_of",

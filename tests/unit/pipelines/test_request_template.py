@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -91,6 +92,10 @@ EXPLAINED: dict[str, Send] = {
     "a default": lambda given: {"query": {"limit": given["limit"] or 50}},
     "the credential": lambda given: {"headers": {"authorization": "Bearer c_token"}, "body": {"name": given["title"]}},
     "a form": lambda given: {"body": {"name": given["title"]}, "encoding": "form"},
+    "several parts": lambda given: {"body": {"name": given["title"], "kind": "x"}, "encoding": "multipart"},
+    "a plain text": lambda given: {"body": f"{given['title']}: done", "encoding": "text"},
+    "a file": lambda given: {"body": given["title"], "encoding": "binary"},
+    "a file as base64": lambda given: {"body": {"content": b64encode(given["title"].encode()).decode()}},
     "another host": lambda given: {"url": f"https://upload.example/{given['title']}"},
     "two parameters in one text": lambda given: {"body": {"name": f"{given['title']} ({given['words']})"}},
     "an address by a parameter": lambda given: {"url": f"{BASE}/{'books' if given['kind'] == 'novel' else 'guides'}"},
@@ -112,7 +117,8 @@ COMPUTED: dict[str, Send] = {
     "a sum": lambda given: {"body": {"limit": given["limit"] + 1}},
     "a method by a parameter": lambda given: {"method": "PUT" if given["kind"] == "guide" else "POST"},
     "a name that is a parameter": lambda given: {"body": {given["title"]: True}},
-    "several parts": lambda given: {"body": {"name": given["title"]}, "encoding": "multipart"},
+    "the name of a file": lambda given: {"body": {"name": "made-up-file.bin"}},
+    "the type of a file": lambda given: {"headers": {"x-type": "made-up/mime-type"}},
 }
 
 
@@ -306,9 +312,9 @@ def run_code(template: OperationTemplate, parameters: Mapping[str, Any], send: C
     exec(code, scope)
 
     def send_parts(method: str, path: str, **sent: Any) -> Any:
-        body, form = sent.get("body"), sent.get("form")
-        encoding = "form" if form else "json" if body else ""
-        return send(Made(method, path, sent.get("query") or {}, sent.get("headers") or {}, form or body, encoding))
+        way = next((each for each in ("body", "form", "multipart", "data") if sent.get(each)), "")
+        encoding = "json" if way == "body" else way
+        return send(Made(method, path, sent.get("query") or {}, sent.get("headers") or {}, sent.get(way), encoding))
 
     return scope["run"](dict(parameters), send_parts)
 

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
 
 from pydantic import Field, JsonValue
 
@@ -20,6 +21,12 @@ CREDENTIALS = "$credentials"
 
 SELECTORS = ("resource", "operation", "authentication")
 """Parameters that choose the operation, and the kind of credential."""
+
+SHOWN = ("notice", "callout", "button")
+"""Types of properties that are only shown."""
+
+
+Encoding = Literal["json", "form", "multipart", "data"]
 
 
 class RecordedRequest(Contract):
@@ -35,13 +42,19 @@ class RecordedRequest(Contract):
     authentication: str = "none"
     basic: dict[str, str] | None = None
 
+    @property
+    def given_as(self) -> Encoding:
+        """How the body is given to the transport of the Python node: a text and bytes are both its data."""
+        return "data" if self.encoding in ("text", "binary") else cast(Encoding, self.encoding)
+
 
 class Case(Contract):
     """One input of an operation. ``values`` are made-up values, each with the parameter that it stands for.
 
     ``withheld`` are, for each answer, dotted paths of what leads to a further page, which the last page did not have.
 
-    ``items`` are None if the code failed, with ``error``.
+    ``items`` are None if the code failed, with ``error``. ``files`` are values that name a file of the input: its
+    content is that value.
     """
 
     case: str
@@ -53,6 +66,7 @@ class Case(Contract):
     items: tuple[JsonValue, ...] | None = None
     error: str = ""
     credentials: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     secrets: dict[str, str] = Field(default_factory=dict[str, str])
 
@@ -124,6 +138,59 @@ def lost_operations(node: RecordedNode) -> list[str]:
     present = described_operations(node.description)
     lost = [each for each in present if each not in known and not (each[0] == "" and each[1] in alone)]
     return sorted(".".join(filter(None, each)) for each in lost)
+
+
+def described_parameters(node: RecordedNode, operation: RecordedOperation) -> set[str]:
+    """Return the names of the parameters that the description has for an operation, counted apart from the recorder.
+
+    Those that are shown for other versions of the node only are not among them.
+    """
+    chosen = {"resource": operation.resource, "operation": operation.operation, "@version": node.version}
+    return {
+        str(entry["name"])
+        for entry in node.description.get("properties") or ()
+        if isinstance(entry, dict) and entry.get("name") and entry.get("type") not in SHOWN
+        if entry["name"] not in SELECTORS and can_be_shown(entry, chosen)
+    }
+
+
+def can_be_shown(entry: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
+    """Return whether a property can be shown for what is chosen; what else its form depends on may have any value."""
+    options = entry.get("displayOptions")
+    told: Mapping[str, Any] = options if isinstance(options, dict) else {}
+    for kind in ("show", "hide"):
+        wanted = told.get(kind)
+        conditions: Mapping[str, Any] = wanted if isinstance(wanted, dict) else {}
+        for name, value in chosen.items():
+            values = conditions.get(name)
+            if isinstance(values, list) and any(_fits(each, value) for each in values) is (kind == "hide"):
+                return False
+    return True
+
+
+def _fits(wanted: Any, value: Any) -> bool:
+    """Return whether a value is the one that an option wants, or fits a condition such as ``{"_cnd": {"gte": 2}}``."""
+    condition: Any = wanted.get("_cnd") if isinstance(wanted, Mapping) else None
+    if not isinstance(condition, Mapping):
+        return wanted == value
+    inner: Mapping[str, Any] = condition
+    return all(_COMPARED[kind](value, limit) for kind, limit in inner.items() if kind in _COMPARED)
+
+
+def _compare(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def fits(value: Any, limit: Any) -> bool:
+        is_number = isinstance(value, (int, float)) and isinstance(limit, (int, float))
+        return not is_number or compare(value, limit)  # what cannot be compared may fit
+
+    return fits
+
+
+_COMPARED = {
+    "eq": operator.eq,
+    "not": operator.ne,
+    **{name: _compare(each) for name, each in (("gte", operator.ge), ("lte", operator.le))},
+    **{name: _compare(each) for name, each in (("gt", operator.gt), ("lt", operator.lt))},
+}
 
 
 def recorded_node(content: Mapping[str, Any]) -> RecordedNode:

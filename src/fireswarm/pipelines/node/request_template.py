@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, JsonValue
@@ -18,13 +18,13 @@ from fireswarm.contracts.base import Contract
 from fireswarm.pipelines.node import shaping
 from fireswarm.pipelines.node.explaining import explain, explain_address, without_base
 from fireswarm.pipelines.node.paging import PageRun, align_steps
-from fireswarm.pipelines.node.recording import Case, RecordedRequest
+from fireswarm.pipelines.node.recording import Case, Encoding, RecordedRequest
 from fireswarm.pipelines.node.scopes import ANSWERS, FAULTS, Scope, is_same, paths_in
 from fireswarm.pipelines.node.shaping import MISSING
 from fireswarm.pipelines.node.values import PAGE, PAGES, Address, Chosen, Either, Value, names_in
 
 UNSENT = {"user-agent", "accept", "content-type", "content-length"}
-"""Headers that belong to the transport."""
+"""Headers that belong to the transport; it cannot know the type of a text or of bytes."""
 
 
 class NoTemplate(Exception):
@@ -44,6 +44,10 @@ class Condition(Contract):
         return shaping.nonempty(found) is not MISSING if self.is_filled else is_same(found, self.value)
 
 
+MADE_UP_FILE = "made-up"
+"""Begins name, type and size of each file of the input: no parameter has them."""
+
+
 class RequestTemplate(Contract):
     """One request, and further ones of its kind if the answer has further pages. ``when`` says whether it is sent."""
 
@@ -52,7 +56,7 @@ class RequestTemplate(Contract):
     query: Value | None = None
     headers: Value | None = None
     body: Value | None = None
-    encoding: Literal["json", "form"] = "json"
+    encoding: Encoding = "json"
     when: Condition | None = None
     pages: FurtherPages | None = None
 
@@ -221,9 +225,11 @@ def _infer_one(scopes: Sequence[Scope], requests: Sequence[RecordedRequest], bas
     methods = {each.method for each in requests}
     if len(methods) > 1:
         raise NoTemplate(f"its method depends on parameters: {', '.join(sorted(methods))}")
-    encodings = {each.encoding for each in requests if each.body is not None}
-    if len(encodings) > 1 or encodings - {"json", "form"}:
+    encodings: set[Encoding] = {each.given_as for each in requests if each.body is not None}
+    if len(encodings) > 1:
         raise NoTemplate(f"its body is {', '.join(sorted(encodings))}")
+    if any(MADE_UP_FILE in each.model_dump_json() for each in requests):
+        raise NoTemplate("it sends name, type or size of a file")
     path = explain_address(scopes, [_address(each, base) for each in requests], base)
     if path is None:
         raise NoTemplate("the path depends on parameters")
@@ -233,7 +239,7 @@ def _infer_one(scopes: Sequence[Scope], requests: Sequence[RecordedRequest], bas
         query=_infer_place("query", scopes, [each.query for each in requests]),
         headers=_infer_place("header", scopes, [_headers(each) for each in requests]),
         body=_infer_place("body", scopes, [each.body for each in requests]),
-        encoding="form" if encodings == {"form"} else "json",
+        encoding=encodings.pop() if encodings else "json",
     )
 
 
@@ -354,7 +360,7 @@ def difference(template: OperationTemplate, case: Case, base: str) -> str:
 
 def sent_by(request: RecordedRequest, base: str) -> Made:
     """Return what a recorded request sent, in the form of a template's."""
-    encoding = request.encoding if request.body else ""
+    encoding = request.given_as if request.body else ""
     address, headers = _address(request, base), _headers(request)
     return Made(request.method, address, request.query, headers, request.body or None, encoding)
 
@@ -365,7 +371,8 @@ def _address(request: RecordedRequest, base: str) -> str:
 
 
 def _headers(request: RecordedRequest) -> dict[str, Any]:
-    return {key: value for key, value in request.headers.items() if key not in UNSENT}
+    unsent = UNSENT - {"content-type"} if request.body and request.given_as == "data" else UNSENT
+    return {key: value for key, value in request.headers.items() if key not in unsent}
 
 
 def common_base(urls: Sequence[str]) -> str:

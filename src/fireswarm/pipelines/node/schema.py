@@ -16,7 +16,10 @@ from fireswarm.contracts.base import Contract, JsonObject
 from fireswarm.pipelines.node import shaping
 from fireswarm.pipelines.node.request_template import OperationTemplate
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE")
+METHODS = (
+    *("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "QUERY"),
+    *("COPY", "LIST", "LOCK", "MKCOL", "MOVE", "PROPFIND", "PROPPATCH", "REPORT", "SEARCH", "UNLOCK"),  # WebDAV, Vault
+)
 Kind = Literal["string", "number", "integer", "boolean", "options", "array", "object", "binary", "any"]
 Place = Literal["path", "query", "header", "cookie", "body", ""]
 

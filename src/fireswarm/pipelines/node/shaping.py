@@ -288,6 +288,11 @@ def number(value: str) -> float:
     return int(found) if found.is_integer() else found
 
 
+def to_base64(value: Any) -> str:
+    """Return the content of a file, bytes or a text, as base64."""
+    return b64encode(value if isinstance(value, bytes) else text(value).encode()).decode()
+
+
 def upper(value: str) -> str:
     """Return *value* in capitals."""
     return value.upper()
@@ -342,7 +347,7 @@ STEPS: Mapping[str, Callable[[Any], Any]] = {
     step.__name__: step
     for step in (split, divide, join, join_spaced, parse, compact, text, number, upper, lower)
     + (seconds, milliseconds, day, to_second, with_offset, local, iso)
-    + (items, wrap)
+    + (items, wrap, to_base64)
 }
 """What may be made of one value, by its name."""
 

@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from fireswarm.contracts.base import count_noun
-from fireswarm.contracts.limits import truncate
-from fireswarm.contracts.skills.advice import (
-    MAX_MATERIAL_CHARS,
-    MAX_PIECES,
-    AdviceKind,
-    AdviceRequest,
-    CodeAdvice,
-    Material,
-    TraceMap,
-)
+from fireswarm.contracts.skills.advice import AdviceKind, AdviceRequest, CodeAdvice
 from fireswarm.contracts.skills.skill import SkillRequest, SkillResult, SkillState
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.files import PROJECT, SOURCES, Carried
-from fireswarm.pipelines.node.schema import NodeSchema, Operation, field_of
+from fireswarm.pipelines.node.material import SCHEMA, material_of, material_of_one
+from fireswarm.pipelines.node.recording import RECORDING
+from fireswarm.pipelines.node.schema import NodeSchema, Operation
 from fireswarm.pipelines.scope import unified_diff
-
-SCHEMA = "node_schema.json"
-
-LINES_BEFORE, LINES_AFTER, LINES_AROUND = 10, 60, 200
-"""Lines of the source that an advisor has with one operation."""
-
-MAX_EXCERPT_CHARS = 20_000
-MAX_SOURCES = 4
 
 
 def load_schema(files: Carried) -> NodeSchema:
@@ -41,12 +24,16 @@ def load_schema(files: Carried) -> NodeSchema:
 
 
 def write_operations(request: SkillRequest, question: str) -> SkillResult:
-    """Write ``operations.py`` from the advisor's answer. *question* is a template with ``{name}`` and ``{target}``."""
+    """Write ``operations.py`` from the advisor's answers. *question* is a template with ``{name}`` and ``{target}``.
+
+    What a document or a recording does not say is asked for each operation by itself; otherwise for the whole file.
+    """
     carried = Carried.of(request)
     schema = load_schema(carried)
     name = schema.name
     target = f"nodes/{name}/operations.py"
-    if schema.source_type == "TYPE2" and (pending := schema.to_write()):
+    is_each = schema.source_type == "TYPE2" or RECORDING in carried
+    if is_each and (pending := schema.to_write()):
         return _write_each(request, carried, schema, pending, question.replace("{name}", name))
     if not request.advice:
         paths = [*carried.names(SOURCES), SCHEMA, *carried.names(f"{PROJECT}nodes/")]
@@ -68,7 +55,7 @@ def write_operations(request: SkillRequest, question: str) -> SkillResult:
 def _write_each(
     request: SkillRequest, carried: Carried, schema: NodeSchema, pending: Sequence[Operation], question: str
 ) -> SkillResult:
-    """Write the operations of which a document does not say all: each one is a question with its part of the source."""
+    """Write the operations of which the source does not show all: each is a question with its part of the source."""
     target = f"nodes/{schema.name}/operations.py"
     code = carried.text(f"{PROJECT}{target}")
     others = {operation.function for operation in schema.operations}
@@ -82,41 +69,29 @@ def _write_each(
         summary = f"{told} of {target} written by {request.advice[-1].by or 'the advisor'}"
         return SkillResult(summary=summary, artifacts=carried.artifacts(), confidence=0.6)
     operation = pending[len(request.advice)]
-    missing = f"The documents do not say {schema.missing_of(operation)}."
+    missing = schema.missing_of(operation)
+    missing = (
+        f"No template can write it: {missing}." if RECORDING in carried else f"The documents do not say {missing}."
+    )
     asks = AdviceRequest(
         kind=AdviceKind.CODE,
         question=f"{question.replace('{target}', target).replace('{function}', operation.function)}\n{missing}",
-        material=_material_of_one(carried, schema, operation),
+        material=material_of_one(carried, schema, operation),
         scope=(target,),
     )
     summary = f"{operation.function} needs to be written: {missing}"
     return SkillResult(state=SkillState.ADVICE_REQUIRED, summary=summary, asks=asks)
 
 
-def _material_of_one(carried: Carried, schema: NodeSchema, operation: Operation) -> tuple[Material, ...]:
-    """Return the schema of one operation, the lines of the source around its evidence, and the transport."""
-    parameters = schema.parameters_of(operation.key)
-    names = [f"operations.{operation.key}", *(field_of(each) for each in parameters)]
-    trace = TraceMap.model_validate(carried.json("trace_map.json")).fields
-    pieces = [Material(name=SCHEMA, text=_schema_of(carried.json(SCHEMA), {operation.key}))]
-    lines: dict[str, list[int]] = {}
-    for piece in [piece for name in names if name in trace for piece in trace[name].evidence]:
-        lines.setdefault(piece.file, []).append(piece.line_start)
-    for file, found in sorted(lines.items()):
-        text = carried.text(f"{SOURCES}{file}").splitlines()
-        near = [each for each in found if abs(each - found[0]) < LINES_AROUND]
-        excerpt = "\n".join(text[max(min(near) - LINES_BEFORE, 0) : max(near) + LINES_AFTER])
-        pieces.append(Material(name=f"{SOURCES}{file}", text=truncate(excerpt, MAX_EXCERPT_CHARS)))
-    transport = f"{PROJECT}nodes/{schema.name}/transport.py"
-    return (*pieces[:MAX_SOURCES], Material(name=transport, text=carried.text(transport)))
-
-
 def put_function(code: str, answer: str, function: str, others: Collection[str]) -> str:
     """Return *code* with a function of *answer* in the place of its stub, and what else the answer has for it.
 
-    Functions of other operations (*others*) are left out. Raises InvalidInput if the function is in neither.
+    Functions of other operations (*others*) are left out; helpers whose names the code has with another content get
+    the function's name as well. Raises InvalidInput if the function is in neither.
     """
-    tree, given = ast.parse(code), ast.parse(answer)
+    tree = ast.parse(code)
+    answer = _with_own_names(answer, tree, function, others)
+    given = ast.parse(answer)
     mine = next((each for each in given.body if isinstance(each, ast.FunctionDef) and each.name == function), None)
     stub = next((each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name == function), None)
     if mine is None or stub is None:
@@ -140,44 +115,37 @@ def put_function(code: str, answer: str, function: str, others: Collection[str])
     return "\n".join([*after[:last], *imports, *after[last:]]) + "\n"
 
 
-def material_of(carried: Carried, paths: list[str], spent: Sequence[Material] = ()) -> tuple[Material, ...]:
-    """Return the named files as material for the advisor, as far as they fit beside *spent*, without empty ones.
-
-    Of the schema it has what is still to be written. Files of the source come last, small ones first. A note stands
-    where a text is cut.
-    """
-    texts = {path: _schema_to_write(text) if path == SCHEMA else text for path in paths if (text := carried.text(path))}
-    sources = sorted((path for path in texts if path.startswith(SOURCES)), key=lambda path: len(texts[path]))
-    chosen: list[Material] = []
-    room = MAX_MATERIAL_CHARS - sum(len(piece.text) for piece in spent)
-    for path in [*(path for path in texts if path not in sources), *sources]:
-        text = texts[path]
-        if len(text) > room:
-            note = f"\n[the rest is left out: {len(text):,} characters do not fit]\n"
-            text = text[: max(room - len(note), 0)] + note
-        if len(text) > room or len(chosen) + len(spent) >= MAX_PIECES:
-            continue
-        chosen.append(Material(name=path, text=text))
-        room -= len(text)
-    return tuple(chosen)
+def _with_own_names(answer: str, tree: ast.Module, function: str, others: Collection[str]) -> str:
+    """Return an answer with another name for each helper whose name the code has already, with another content."""
+    known = {name: ast.unparse(each) for each in tree.body for name in _names_of(each)}
+    taken = {
+        name
+        for each in ast.parse(answer).body
+        for name in _names_of(each)
+        if name not in (function, *others) and known.get(name, ast.unparse(each)) != ast.unparse(each)
+    }
+    if not taken:
+        return answer
+    renamed = ast.parse(answer)
+    for each in ast.walk(renamed):
+        if isinstance(each, ast.Name) and each.id in taken:
+            each.id = f"{each.id}_{function}"
+        elif isinstance(each, (ast.FunctionDef, ast.ClassDef)) and each.name in taken:
+            each.name = f"{each.name}_{function}"
+    return ast.unparse(renamed)
 
 
-def _schema_to_write(text: str) -> str:
-    """Return the schema without the operations that a template has written."""
-    content: dict[str, Any] = json.loads(text)
-    keys = {each["key"] for each in content["operations"] if not each.get("template")}
-    return text if len(keys) == len(content["operations"]) else _schema_of(content, keys)
-
-
-def _schema_of(content: dict[str, Any], keys: Collection[str]) -> str:
-    """Return a schema with these operations only."""
-    operations = [each for each in content["operations"] if each["key"] in keys]
-    mine = [each for each in content["parameters"] if not each["operations"] or set(keys) & set(each["operations"])]
-    inputs = {key: each for key, each in content.get("inputs", {}).items() if key in keys}
-    left_out = {"unread", "parts"}
-    kept = {name: each for name, each in content.items() if name not in left_out}
-    kept |= {"operations": operations, "parameters": mine, "inputs": inputs}
-    return json.dumps(kept, indent=2, ensure_ascii=False) + "\n"
+def _names_of(statement: ast.stmt) -> list[str]:
+    """Return the names that a statement of a module defines, without those that it imports."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [each.id for each in targets if isinstance(each, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case _:
+            return []
 
 
 def write_diff(carried: Carried) -> None:
