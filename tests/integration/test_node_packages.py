@@ -14,13 +14,14 @@ from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.pipelines import find_transpiler, listed_nodes, unpack
 from fireswarm.pipelines import packages as npm
+from fireswarm.settings.packaged import packaged_path
 from tests.support.pipeline import advised, family, files, submit, work
 from tests.support.swarm import SwarmRig
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="nodes are run by Node.js, which is not here")
 pytestmark = [pytest.mark.anyio]
 
-SHELF = Path(__file__).parents[1] / "fixtures" / "n8n-nodes-shelf"
+SHELF = packaged_path("pipelines") / "node" / "demo" / "n8n-nodes-shelf"
 
 NODE = """import type { IExecuteFunctions, INodeType } from 'n8n-workflow';
 import { path } from './paths';

