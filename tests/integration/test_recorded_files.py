@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents import made_node, validated
+from fireswarm.pipelines.files import PROJECT
+from fireswarm.settings.packaged import packaged_path
+from fireswarm.skills.running.in_child import load_entry
+from tests.support.documents import SCAFFOLD, lay_out, made_node, run_steps, validated
 
 pytestmark = pytest.mark.skipif(
     shutil.which("node") is None, reason="built nodes are run by Node.js, which is not here"
@@ -77,3 +80,60 @@ def test_plain_text_is_sent_as_it_is(tmp_path: Path) -> None:
     with made_node({"package.json": LISTED, "Up.node.js": NODE.format(code=code)}) as node:
         sent = node.sent_by("send", {"field": "x", "title": "T"})
     assert (sent["data"], sent["headers"]) == ("<job>T</job>", {"content-type": "text/xml"})
+
+
+GOES_ON = (
+    "const sent = { body: { title } }; let first;\n    try { first = await this.helpers.httpRequest({ method: 'POST', "
+)
+GOES_ON += "url: 'https://up.example/v1/first' }); } catch { first = {}; }"
+
+
+def test_answer_that_is_an_error_is_recorded_and_ends_the_python_node(tmp_path: Path) -> None:
+    texts = {"package.json": LISTED, "Up.node.js": NODE.format(code="const sent = { body: { title } };")}
+    outcome, files = validated(texts, tmp_path)
+    assert outcome["passed"], files.text("validation_logs.txt")
+    (operation,) = json.loads(files.text("port_report.json"))["operations"]
+    assert [case["case"] for case in operation["cases"] if case["passed"]][-1] == "refused"
+    recorded = files.json("project/tests/made_recorded.json")["cases"]
+    (refused,) = [case for case in recorded if case.get("refused")]
+    assert (refused["refused"], refused["items"], len(refused["requests"])) == (404, None, 1)
+
+
+def test_code_that_goes_on_after_an_error_gets_no_template() -> None:
+    """A template would end there."""
+    with made_node({"package.json": LISTED, "Up.node.js": NODE.format(code=GOES_ON)}) as node:
+        (operation,) = node.schema["operations"]
+        assert operation["unexplained"] == "it goes on after an answer that is an error"
+
+
+def test_python_node_that_hides_an_error_fails_the_replay(tmp_path: Path) -> None:
+    judge = load_entry(packaged_path("skills") / "code-validate", Path("scripts/skill.py")).judge
+    lay_out(
+        {"package.json": LISTED, "Up.node.js": NODE.format(code="const sent = { body: { title } };")}, tmp_path / "s"
+    )
+    _, files = run_steps(tmp_path / "s", tmp_path / "w", (*SCAFFOLD, "test-generate"), name="made")
+    project = files.tree(PROJECT)
+    target = "nodes/made/operations.py"
+    before, _, after = project[target].partition("    answer_1 = send(")
+    after = after.replace("    return", "    except Exception:\n        answer_1 = {}\n    return")
+    hiding = f"{before}    try:\n        answer_1 = send({after}"
+    expected = judge.read_expected(project)
+    honest = judge.replay(project, expected, tmp_path / "honest", 60.0, "auto")
+    assert set(honest.values()) == {""}
+    found = judge.replay({**project, target: hiding}, expected, tmp_path / "hiding", 60.0, "auto")
+    assert [why for why in found.values() if why] == ["the node goes on after an answer that is an error"], (
+        found,
+        hiding,
+    )
+
+
+def test_file_that_the_code_makes_is_part_of_its_item(tmp_path: Path) -> None:
+    code = """const sent = { body: { title }, encoding: 'arraybuffer' };
+    const got = await this.helpers.httpRequest({ method: 'GET', url: 'https://up.example/v1/file' });
+    const file = await this.helpers.prepareBinaryData(got.content, 'a.txt');
+    return [[{ json: { title }, binary: { [name]: file } }]];"""
+    outcome, files = validated({"package.json": LISTED, "Up.node.js": NODE.format(code=code)}, tmp_path)
+    assert outcome["passed"], files.text("validation_logs.txt")
+    with made_node({"package.json": LISTED, "Up.node.js": NODE.format(code=code)}) as node:
+        found = node.module.run("send", {"field": "x", "title": "T"}, lambda *_, **__: {"content": CONTENT})
+        assert found == [{"title": "T", "$files": [CONTENT]}]

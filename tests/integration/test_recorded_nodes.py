@@ -47,7 +47,7 @@ async def test_built_node_becomes_a_python_node_that_repeats_its_requests(swarm:
     assert all(operation["template"] for operation in schema["operations"])
     assert "code-convert" not in tasks
     validation = json.loads(left["validation.json"])
-    assert validation["passed"] and validation["pytest"].startswith("28 passed")
+    assert validation["passed"] and validation["pytest"].startswith("33 passed")
     trace = json.loads(left["trace_map.json"])["fields"]
     quotes = [piece["quote"] for piece in trace["operations.book.lend"]["evidence"]]
     assert any("/loans" in quote for quote in quotes), quotes

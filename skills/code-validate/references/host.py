@@ -25,6 +25,8 @@ def make_call(package: str, call: dict[str, Any]) -> dict[str, Any]:
 
     def send(method: str, path: str, **more: Any) -> Any:
         sent.append(json.loads(json.dumps({"method": method, "path": path, **more})))
+        if call["refused"]:
+            raise importlib.import_module(f"{package}.transport").ApiError(method, path, call["refused"], "refused")
         return answers[len(sent) - 1] if len(sent) <= len(answers) else call["otherwise"]
 
     def give(field: str, otherwise: Any = None) -> Any:

@@ -56,6 +56,7 @@ def read_expected(project: Mapping[str, str]) -> list[Expected]:
         for case in content["cases"]:
             call = {"package": f"nodes.{name}", "operation": case["operation"], "parameters": case["parameters"]}
             call |= {"answers": case.get("answers", []), "credential": content.get("credential", {})}
+            call |= {"refused": case.get("refused", 0)}
             call["otherwise"] = {"answer": 1} if kind == "documented" else {} if kind == "told" else None
             test = results.case_name(case["operation"], case["case"], kinds[kind])
             found.append(Expected(test, call, kind, case, content.get("base", "")))
@@ -110,9 +111,12 @@ def difference(expected: Expected, reply: Any) -> str:
     """Return how a reply differs from what is expected, or ""."""
     if not isinstance(reply, dict) or not isinstance(reply.get("sent"), list):
         return "the node did not answer"
-    if "made" not in reply:
+    sent, made, case = reply["sent"], reply.get("made"), expected.case
+    is_failing = bool(case.get("refused")) and case["items"] is None
+    if is_failing and "made" in reply:
+        return "the node goes on after an answer that is an error"
+    if "made" not in reply and not (is_failing and str(reply.get("error")).startswith("ApiError: ")):
         return f"the node raised {reply.get('error', 'nothing')}"
-    sent, made, case = reply["sent"], reply["made"], expected.case
     if not all(isinstance(each, dict) and isinstance(each.get("path"), str) for each in sent):
         return "the node did not say what it sent"
     match expected.kind:

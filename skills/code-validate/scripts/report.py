@@ -86,6 +86,8 @@ def _report_operation(
 def _report_case(key: str, case: Any, outcomes: Mapping[str, bool]) -> dict[str, Any]:
     sent = [f"{request.method} {request.url}" for request in case.requests]
     told: dict[str, Any] = {"case": case.case, "sent": sent, "items": None if case.items is None else len(case.items)}
+    if case.shows_file:
+        return {**told, "error": "it sends name, type or size of a file, which no parameter has"}
     if case.error or not case.requests:
         return {**told, "error": case.error or "it sends nothing"}
     return {**told, "passed": outcomes.get(case_name(key, case.case), False)}

@@ -74,6 +74,11 @@ function read(values, name) {
 	}, values);
 }
 
+const REFUSED = 404;
+/** HTTP status of the answer that is an error. */
+
+const refusal = () => Object.assign(new Error(`Request failed with status code ${REFUSED}`), { httpCode: String(REFUSED), statusCode: REFUSED, status: REFUSED, error: {}, response: { status: REFUSED, statusCode: REFUSED, headers: {}, body: {}, data: {} } });
+
 /** Return a function that records requests and answers them: with learners, or with the answers of an earlier run. */
 function recorder(run) {
 	return async (given, more, credential) => {
@@ -84,6 +89,7 @@ function recorder(run) {
 		if (credential) [request, authentication] = await run.credentials.apply(credential, request, run.credentials.data(credential));
 		const number = run.requests.length;
 		run.requests.push({ ...normal(request), ...(credential ? { credential, authentication } : {}) });
+		if (run.refuses) throw refusal();
 		run.shapes[number] ??= fresh();
 		const sent = run.requests.map((each) => `${each.method} ${each.url.replace(/a\d+[a-z]+_/g, '')}`);
 		const isLast = sent.filter((each) => each === sent[number]).length >= PAGES;
@@ -98,6 +104,11 @@ function recorder(run) {
 
 const FILE = { mimeType: 'made-up/mime-type', fileName: 'made-up-file.bin', fileExtension: 'made-up-extension', fileSize: '7 made-up bytes' };
 /** What is known of each file of the input; code that sends it sends something that no parameter has. */
+
+const CONTENT = 'fireswarm:content';
+/** Key of the content of a file that the code makes. */
+
+const textOf = (content) => (Buffer.isBuffer(content) ? content.toString('latin1') : String(content));
 
 /** Return the file of the input that a parameter names: its content is that name, so recordings show where it goes. */
 function fileOf(run, name) {
@@ -126,8 +137,8 @@ function helpersOf(run) {
 		getBinaryMetadata: async () => ({ fileName: FILE.fileName, mimeType: FILE.mimeType, fileSize: FILE.fileSize }),
 		binaryToBuffer: async (content) => Buffer.from(isLearner(content) ? String(content) : content),
 		binaryToString: async (content) => String(content),
-		prepareBinaryData: async (_, fileName, mimeType) => ({ ...FILE, data: '', fileName: isLearner(fileName) ? String(fileName) : fileName, mimeType: mimeType || FILE.mimeType }),
-		setBinaryDataBuffer: async (data) => data,
+		prepareBinaryData: async (content, fileName, mimeType) => ({ ...FILE, data: '', [CONTENT]: textOf(content), fileName: isLearner(fileName) ? String(fileName) : fileName, mimeType: mimeType || FILE.mimeType }),
+		setBinaryDataBuffer: async (data, content) => ({ ...data, [CONTENT]: textOf(content) }),
 		detectBinaryEncoding: () => 'utf-8',
 		createDeferredPromise: () => { const made = {}; made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject })); return made; },
 	};
@@ -172,4 +183,4 @@ function context(run) {
 	return new Proxy(own, { get: (target, key) => (key in target || typeof key === 'symbol' ? target[key] : key === 'then' ? undefined : () => undefined) });
 }
 
-module.exports = { context, normal, plain, asList };
+module.exports = { CONTENT, REFUSED, context, normal, plain, asList };

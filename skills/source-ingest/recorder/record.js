@@ -8,7 +8,7 @@
 const path = require('path');
 const fs = require('fs');
 const { assign, visible } = require('./values.js');
-const { context, normal, plain } = require('./context.js');
+const { CONTENT, REFUSED, context, normal, plain } = require('./context.js');
 const { Credentials } = require('./credentials.js');
 const { requestOf, isDeclared } = require('./declared.js');
 const { hook } = require('./modules.js');
@@ -72,7 +72,15 @@ function quietly(work) {
 
 function itemsOf(value) {
 	const lists = Array.isArray(value) ? value : [];
-	return lists.flatMap((items) => (Array.isArray(items) ? items : [])).map((item) => plain(item && item.json !== undefined ? item.json : item));
+	return lists.flatMap((items) => (Array.isArray(items) ? items : [])).map((item) => {
+		const [json, files] = [item && item.json !== undefined ? item.json : item, filesOf(item)];
+		return plain(files.length ? { ...json, $files: files } : json);
+	});
+}
+
+/** Return the contents of the files of an item: a port has them below "$files". */
+function filesOf(item) {
+	return Object.values((item && item.binary) || {}).filter((each) => each && each[CONTENT] !== undefined).map((each) => each[CONTENT]);
 }
 
 async function declaredRequest(subject, parameters) {
@@ -84,9 +92,9 @@ async function declaredRequest(subject, parameters) {
 }
 
 /** Run the case *title* of an operation once. Learners answer if *shapes* is undefined, otherwise what was learned. */
-async function once(subject, title, parameters, isCalm, shapes) {
+async function once(subject, title, parameters, isCalm, shapes, refuses) {
 	setChance([title, parameters]);
-	const run = { ...subject, parameters, shapes: shapes || [], learns: !shapes, isCalm, requests: [], answers: [], withheld: [], unsupported: new Set(), asked: new Set(), files: new Set(), kept: {} };
+	const run = { ...subject, parameters, shapes: shapes || [], learns: !shapes, isCalm, refuses, requests: [], answers: [], withheld: [], unsupported: new Set(), asked: new Set(), files: new Set(), kept: {} };
 	const code = subject.node.execute || subject.node.executeSingle;
 	if (typeof code !== 'function' && isDeclared(subject.description)) {
 		const end = await quietly(() => declaredRequest(subject, parameters));
@@ -129,6 +137,13 @@ async function caseOf(subject, chosen, mode, title) {
 	};
 }
 
+/** Return the case in which the API answers with an error: its items are undefined if the code fails then, as it mostly does. */
+async function refusedCase(subject, chosen) {
+	const { parameters, made } = assign(subject.description.properties, subject.version, chosen, 'plain', 'plain');
+	const { run, items, error } = await once(subject, 'refused', parameters, false, undefined, true);
+	return { case: 'refused', refused: REFUSED, parameters: plain(parameters), values: made, requests: run.requests.filter(hasAddress), answers: [], withheld: [], items: error ? undefined : items, credentials: [...run.asked], files: [...run.files], unsupported: [] };
+}
+
 /** Return the further cases of an operation: each option of an enumeration, and the other value of each boolean. */
 function alternatives(subject, chosen, first) {
 	const found = [];
@@ -151,6 +166,7 @@ async function operation(subject, described) {
 	if (described.operation !== '') chosen.operation = described.operation;
 	const cases = [];
 	for (const mode of ['plain', 'required', 'all', 'several']) cases.push(await caseOf(subject, chosen, mode, mode));
+	if (cases[0].requests.length && !cases[0].error && !isDeclared(subject.description)) cases.push(await refusedCase(subject, chosen));
 	for (const [name, value] of alternatives(subject, chosen, cases[0])) cases.push(await caseOf(subject, { ...chosen, [name]: value }, 'plain', `${name}=${value}`));
 	return { ...described, cases };
 }

@@ -18,7 +18,9 @@ MAX_SOURCE_BYTES = 900_000
 MAX_RECORDING_BYTES = 6_000_000
 """What a run keeps of a recording: a patch that contains it has to fit into a file of the run too."""
 
-MAX_SOURCES = 60
+MAX_SOURCES = 120
+"""Files of the package that are kept: those of its newest version first."""
+
 KEPT = ("PATH", "LANG", "HOME")
 
 
@@ -44,7 +46,7 @@ def record(carried: pipelines.Carried, file: Path, near: Path, request: SkillReq
     if not output.is_file():
         raise errors.InvalidInput(f"{file.name} could not be run (exit code {code}): {truncate(told.strip()[-500:])}")
     node = _read_node(output, file.name)
-    for name in node["loaded"][:MAX_SOURCES]:
+    for name in sorted(node["loaded"], key=lambda name: -pipelines.folder_version(name))[:MAX_SOURCES]:
         carried.write(f"{pipelines.SOURCES}{name}", _read_source(root, name))
     _write(carried, node)
     operations = node["operations"]

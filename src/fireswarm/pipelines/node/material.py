@@ -14,6 +14,7 @@ from fireswarm.pipelines.node.recording import CREDENTIALS, RECORDING, recorded_
 from fireswarm.pipelines.node.replay import operation_keys, replay_cases
 from fireswarm.pipelines.node.request_template import common_base
 from fireswarm.pipelines.node.schema import NodeSchema, Operation, field_of
+from fireswarm.pipelines.packages import folder_version
 
 SCHEMA = "node_schema.json"
 RECORDED = "recorded.json"
@@ -140,8 +141,7 @@ def _rank(path: str, operation: Operation) -> tuple[int, int]:
     """Return how far a file is from an operation: by the words of its key in the path, then by its version."""
     folded = re.sub(r"[^a-z0-9/.]", "", path.lower())
     words = [word.replace("_", "") for word in operation.key.split(".")]
-    versions = re.findall(r"/v([0-9]++)/", folded)
-    return -sum(word in folded.rpartition("/nodes/")[2] for word in words), -int(versions[-1]) if versions else 0
+    return -sum(word in folded.rpartition("/nodes/")[2] for word in words), -folder_version(path)
 
 
 def _spots(lines: Sequence[str], operation: Operation) -> list[int]:

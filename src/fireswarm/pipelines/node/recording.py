@@ -19,6 +19,9 @@ RECORDING = "recording.json"
 CREDENTIALS = "$credentials"
 """Name below which the fields of a credential are, beside the parameters."""
 
+MADE_UP_FILE = "made-up"
+"""Begins name, type and size of each file of the input: no parameter has them."""
+
 SELECTORS = ("resource", "operation", "authentication")
 """Parameters that choose the operation, and the kind of credential."""
 
@@ -54,7 +57,7 @@ class Case(Contract):
     ``withheld`` are, for each answer, dotted paths of what leads to a further page, which the last page did not have.
 
     ``items`` are None if the code failed, with ``error``. ``files`` are values that name a file of the input: its
-    content is that value.
+    content is that value. ``refused`` is the HTTP status of the answer to its requests, if that is an error.
     """
 
     case: str
@@ -65,10 +68,16 @@ class Case(Contract):
     withheld: tuple[tuple[str, ...], ...] = ()
     items: tuple[JsonValue, ...] | None = None
     error: str = ""
+    refused: int = 0
     credentials: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     secrets: dict[str, str] = Field(default_factory=dict[str, str])
+
+    @property
+    def shows_file(self) -> bool:
+        """Whether it sends name, type or size of a file of the input, which no parameter has."""
+        return any(MADE_UP_FILE in request.model_dump_json() for request in self.requests)
 
     @property
     def given(self) -> dict[str, Any]:

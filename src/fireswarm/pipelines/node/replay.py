@@ -23,14 +23,19 @@ def operation_keys(node: RecordedNode) -> dict[str, RecordedOperation]:
 
 
 def replay_cases(node: RecordedNode, schema: NodeSchema, base: str) -> list[dict[str, Any]]:
-    """Return all cases that sent something: the operation, its parameters, the requests, the answers and the items."""
+    """Return all cases that sent something: the operation, its parameters, the requests, the answers and the items.
+
+    Those that sent what only a file of a workflow has are left out: no parameter has that.
+
+    ``refused`` is the status of the answer of those whose answer is an error; without items the node raises ApiError.
+    """
     known = {operation.key for operation in schema.operations}
     return [
         _replay_case(key, case, base)
         for key, operation in operation_keys(node).items()
         if key in known
         for case in operation.cases
-        if case.requests and not case.error
+        if case.requests and not case.error and not case.shows_file
     ]
 
 
@@ -43,4 +48,5 @@ def _replay_case(key: str, case: Case, base: str) -> dict[str, Any]:
         "requests": requests,
         "answers": list(case.answers),
         "items": None if case.items is None else list(case.items),
+        **({"refused": case.refused} if case.refused else {}),
     }

@@ -44,10 +44,6 @@ class Condition(Contract):
         return shaping.nonempty(found) is not MISSING if self.is_filled else is_same(found, self.value)
 
 
-MADE_UP_FILE = "made-up"
-"""Begins name, type and size of each file of the input: no parameter has them."""
-
-
 class RequestTemplate(Contract):
     """One request, and further ones of its kind if the answer has further pages. ``when`` says whether it is sent."""
 
@@ -128,9 +124,11 @@ def _patterns(path: Value | None) -> Iterator[str]:
 
 def infer(cases: Sequence[Case], base: str) -> OperationTemplate:
     """Return the template of an operation, whose addresses begin with *base*. Raises NoTemplate."""
-    sent = [case for case in cases if case.requests and not case.error]
+    sent = [case for case in cases if case.requests and not case.error and not case.refused]
     if not sent:
         raise NoTemplate(next((case.error for case in cases if case.error), "") or "it sends nothing")
+    if any(case.shows_file for case in sent):
+        raise NoTemplate("it sends name, type or size of a file")
     try:
         steps = align_steps(sent)
     except ValueError as error:
@@ -150,6 +148,8 @@ def infer(cases: Sequence[Case], base: str) -> OperationTemplate:
     for case in sent:
         if fault := difference(template, case, base):
             raise NoTemplate(f"{fault} for the input {case.case}")
+    if any(case.refused and (case.items is not None or len(case.requests) > 1) for case in cases):
+        raise NoTemplate("it goes on after an answer that is an error")
     return template
 
 
@@ -228,8 +228,6 @@ def _infer_one(scopes: Sequence[Scope], requests: Sequence[RecordedRequest], bas
     encodings: set[Encoding] = {each.given_as for each in requests if each.body is not None}
     if len(encodings) > 1:
         raise NoTemplate(f"its body is {', '.join(sorted(encodings))}")
-    if any(MADE_UP_FILE in each.model_dump_json() for each in requests):
-        raise NoTemplate("it sends name, type or size of a file")
     path = explain_address(scopes, [_address(each, base) for each in requests], base)
     if path is None:
         raise NoTemplate("the path depends on parameters")
