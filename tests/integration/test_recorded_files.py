@@ -82,10 +82,9 @@ def test_plain_text_is_sent_as_it_is(tmp_path: Path) -> None:
     assert (sent["data"], sent["headers"]) == ("<job>T</job>", {"content-type": "text/xml"})
 
 
-GOES_ON = (
-    "const sent = { body: { title } }; let first;\n    try { first = await this.helpers.httpRequest({ method: 'POST', "
-)
-GOES_ON += "url: 'https://up.example/v1/first' }); } catch { first = {}; }"
+GOES_ON = """const sent = { body: { title } }; let first;
+    try { first = await this.helpers.httpRequest({ method: 'POST', url: 'https://up.example/v1/first' }); }
+    catch { first = {}; }"""
 
 
 def test_answer_that_is_an_error_is_recorded_and_ends_the_python_node(tmp_path: Path) -> None:
@@ -135,5 +134,9 @@ def test_file_that_the_code_makes_is_part_of_its_item(tmp_path: Path) -> None:
     outcome, files = validated({"package.json": LISTED, "Up.node.js": NODE.format(code=code)}, tmp_path)
     assert outcome["passed"], files.text("validation_logs.txt")
     with made_node({"package.json": LISTED, "Up.node.js": NODE.format(code=code)}) as node:
-        found = node.module.run("send", {"field": "x", "title": "T"}, lambda *_, **__: {"content": CONTENT})
+
+        def send(method: str, path: str, **more: Any) -> Any:
+            return {"content": CONTENT}
+
+        found = node.module.run("send", {"field": "x", "title": "T"}, send)
         assert found == [{"title": "T", "$files": [CONTENT]}]
