@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from fireswarm import Evidence, pipelines
+from fireswarm import Evidence, count_noun, pipelines
 
 from . import schemas
 from .bundle import Bundle, Dangling, Place
@@ -137,7 +137,7 @@ class PagingReader:
             taken = {key: at[1] for key, value in link.pairs("parameters") if (at := _pointed(value.value))}
             taken = {key: at for key, at in taken.items() if not self._is_in_path(key)}
             if len(taken) > 1:
-                raise CannotFollow(f"its link {name} takes {len(taken)} values of the answer")
+                raise CannotFollow(f"its link {name} takes {count_noun(len(taken), 'value')} of the answer")
             for key, at in taken.items():
                 cursor = at.replace("/", ".").replace("~1", "/").replace("~0", "~")
                 paging = pipelines.Paging(kind="cursor", cursor=cursor, input=self._input(key))
