@@ -27,6 +27,7 @@ CODE_BEFORE, CODE_AFTER = 20, 120
 """Lines of code around each one that names an operation, or a part of its address."""
 
 _DEFINES = "function "
+_QUOTED = re.compile(r"['\"]([^'\"]*+)['\"]")
 
 MAX_EXCERPT_CHARS = 20_000
 MAX_CODE_CHARS = 40_000
@@ -146,22 +147,20 @@ def _rank(path: str, operation: Operation) -> tuple[int, int]:
 
 def _spots(lines: Sequence[str], operation: Operation) -> list[int]:
     """Return the numbers of the lines that name an operation or a part of its address."""
-    resource, _, action = operation.key.rpartition(".")
-    words = [re.escape(part) for part in re.split(r"[/?]|\{[^{}]*+\}", operation.path) if len(part) > 1]
-    address = re.compile("|".join(f"/{word}\\b" for word in words) or r"(?!)")
-    acted, owned = _compile_quoted(action), _compile_quoted(resource) if resource else re.compile("")
-    owner, spots = -CODE_BEFORE * CODE_AFTER, list[int]()
+    resource, action = (part.replace("_", "") for part in operation.key.rpartition(".")[::2])
+    address = [f"/{part}" for part in re.split(r"[/?]|\{[^{}]*+\}", operation.path) if len(part) > 1]
+    owner, spots = -CODE_AFTER, list[int]()
     for number, line in enumerate(lines):
-        if owned.search(line):
+        named = {_fold(text) for text in _QUOTED.findall(line)}
+        if not resource or resource in named:
             owner = number
-        if address.search(line) or (acted.search(line) and number - owner < CODE_AFTER):
+        if (action in named and number - owner < CODE_AFTER) or any(part in line for part in address):
             spots.append(number)
     return spots
 
 
-def _compile_quoted(name: str) -> re.Pattern[str]:
-    """Return what finds a name of a key in quotes, in the spelling that the source may have."""
-    return re.compile(f"['\"]{name.replace('_', '[_ -]?')}['\"]", re.IGNORECASE)
+def _fold(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 def _around(lines: Sequence[str], spots: Sequence[int]) -> str:
