@@ -44,6 +44,7 @@ class OperationReader:
         self.at = self.bundle.position(owner.value, verb)
         self.inputs: set[str] = set()
         self.given: dict[tuple[str, str], str] = {}
+        self.kinds: dict[str, str] = {}
 
     def read(self) -> None:
         """Add the operation and its parameters to the reading, and list what cannot be read."""
@@ -73,7 +74,7 @@ class OperationReader:
 
     def _pages(self) -> paging.Found | None:
         try:
-            return paging.PagingReader(self.bundle, self.place, self.verb, self.given).read()
+            return paging.PagingReader(self.bundle, self.place, self.verb, self.given, self.kinds).read()
         except paging.CannotFollow as error:
             self._miss("pages", "pages", f"the node returns one page: {error}")
             return None
@@ -166,6 +167,7 @@ class OperationReader:
             given += "_"
         self.inputs.add(given)
         self.given[where, name] = given
+        self.kinds[given] = described.kind
         parameter = pipelines.Parameter(
             name=name,
             input="" if given == name else given,

@@ -6,8 +6,9 @@ that agree: ``next_cursor`` in the answer, ``cursor`` in the query.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from fireswarm import Evidence, count_noun, pipelines
@@ -15,7 +16,6 @@ from fireswarm import Evidence, count_noun, pipelines
 from . import schemas
 from .bundle import Bundle, Dangling, Place
 
-SUCCESSES = ("200", "201", "202", "206", "2XX", "2xx", "default")
 WRAPPERS = frozenset({"meta", "metadata", "pagination", "paging", "pageinfo", "page", "links", "responsemetadata"})
 """Objects of an answer that hold what leads to the next page, by their folded names."""
 
@@ -26,7 +26,10 @@ ADDRESSES = frozenset({"next", "nextlink", "nexturl", "nexturi", "nexthref", "ne
 ADDRESS_FORMATS = ("uri", "url", "uri-reference")
 _PATH = re.compile(r"\$(?:response)?\.?+([\w@-]++(?:\.[\w@-]++)*+)")
 _REQUEST = re.compile(r"\$request\.([\w@.-]++)")
-_POINTER = re.compile(r"\$response\.body#/(.++)")
+POINTER = "$response.body#/"
+COUNTING = ("integer", "number", "any")
+TAKING_CURSORS = (*COUNTING, "string", "options")
+"""Kinds of parameters that take a number of a page, and what an answer has."""
 
 
 class CannotFollow(ValueError):
@@ -41,11 +44,14 @@ class Found(NamedTuple):
 
 
 class PagingReader:
-    """Reads one operation. *names* are the inputs of its parameters by (place, name)."""
+    """Reads one operation. *names* are the inputs of its parameters by (place, name), *kinds* the kinds of these."""
 
-    def __init__(self, bundle: Bundle, operation: Place, method: str, names: Mapping[tuple[str, str], str]) -> None:
-        self._bundle, self._operation, self._method, self._names = bundle, operation, method, names
-        self._answer = self._success()
+    def __init__(
+        self, bundle: Bundle, operation: Place, method: str, names: Mapping[tuple[str, str], str],
+        kinds: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self._bundle, self._operation, self._method, self._names, self._kinds = bundle, operation, method, names, kinds
+        self._answers = list(self._successes())
 
     def read(self) -> Found | None:
         """Return how further pages are asked for, or None if nothing says that there are any. Raises CannotFollow."""
@@ -54,19 +60,19 @@ class PagingReader:
                 return found
         return None
 
-    def _success(self) -> Place:
-        answers = dict(self._operation.pairs("responses"))
-        told = next((answers[code] for code in SUCCESSES if code in answers), None)
-        try:
-            return self._bundle.follow(told) if told is not None else Place(None, None)
-        except Dangling:
-            return Place(None, None)
+    def _successes(self) -> Iterator[Place]:
+        for code, answer in self._operation.pairs("responses"):
+            if code.startswith("2") or code == "default":
+                with contextlib.suppress(Dangling):
+                    yield self._bundle.follow(answer)
 
-    def _input(self, name: str) -> str:
-        """Return the input of a parameter that is in no path. Raises CannotFollow if the operation has none."""
+    def _input(self, name: str, kinds: Collection[str] = TAKING_CURSORS) -> str:
+        """Return the input of a parameter that is in no path. Raises CannotFollow if there is none of these kinds."""
         where, _, bare = name.rpartition(".")
         for place in (where,) if where in ("query", "header", "cookie") else ("query", "body", "header"):
             if (given := self._names.get((place, bare if where == place else name))) is not None:
+                if self._kinds.get(given) not in kinds:
+                    raise CannotFollow(f"its parameter {name} takes no such value")
                 return given
         raise CannotFollow(f"it has no parameter {name}")
 
@@ -81,16 +87,15 @@ class PagingReader:
         )
         for name, read in readers.items():
             told = self._operation.at(name)
-            if name == "x-fern-pagination" and told.value is True:
-                told = self._bundle.root.at(name)
-            if isinstance(told.value, dict) and (paging := read(told)) is not None:
-                return Found(paging, self._bundle.evidence(self._operation.value, name))
+            is_one_page = isinstance(told.value, dict) and told.value.get("nextLinkName", "") is None
+            if told.value and not is_one_page:
+                place = self._bundle.root.at(name) if told.value is True else told  # of Fern: said once for all
+                return Found(read(place), self._bundle.evidence(self._operation.value, name))
         return None
 
-    def _of_azure(self, told: Place) -> pipelines.Paging | None:
-        """Read x-ms-pageable: without a name of the next link there is one page."""
+    def _of_azure(self, told: Place) -> pipelines.Paging:
         if not told.text("nextLinkName"):
-            return None
+            raise CannotFollow("it names no next link")
         return pipelines.Paging(
             kind="address", cursor=told.text("nextLinkName"), items=told.text("itemName") or "value"
         )
@@ -107,7 +112,7 @@ class PagingReader:
         kinds: tuple[Literal["page", "offset"], ...] = ("page", "offset")
         for kind in kinds:
             if name := inputs.get(kind):
-                return pipelines.Paging(kind=kind, input=self._input(name), items=items)
+                return pipelines.Paging(kind=kind, input=self._input(name, COUNTING), items=items)
         raise CannotFollow("it names neither a cursor, a page nor an offset")
 
     def _of_fern(self, told: Place) -> pipelines.Paging:
@@ -120,56 +125,64 @@ class PagingReader:
         if told.text("offset"):
             name = _requested(told.text("offset"))
             kind: Literal["page", "offset"] = "page" if "page" in _fold(name) else "offset"
-            return pipelines.Paging(kind=kind, input=self._input(name), items=items)
+            return pipelines.Paging(kind=kind, input=self._input(name, COUNTING), items=items)
         raise CannotFollow("it names neither a cursor, a page nor an offset")
 
     # ── links, headers, names ───────────────────────────────────────────────────────────────────────────
 
     def _by_link(self) -> Found | None:
         own = self._operation.text("operationId")
-        for name, each in self._answer.pairs("links"):
-            try:
-                link = self._bundle.follow(each)
-            except Dangling:
-                continue
-            if not own or link.text("operationId") != own:
-                continue
-            taken = {key: at[1] for key, value in link.pairs("parameters") if (at := _pointed(value.value))}
-            taken = {key: at for key, at in taken.items() if not self._is_in_path(key)}
-            if len(taken) > 1:
-                raise CannotFollow(f"its link {name} takes {count_noun(len(taken), 'value')} of the answer")
-            for key, at in taken.items():
-                cursor = at.replace("/", ".").replace("~1", "/").replace("~0", "~")
-                paging = pipelines.Paging(kind="cursor", cursor=cursor, input=self._input(key))
-                return Found(paging, self._bundle.evidence(self._answer.at("links").value, name))
+        for answer in self._answers:
+            for name, each in answer.pairs("links"):
+                try:
+                    link = self._bundle.follow(each)
+                except Dangling:
+                    continue
+                if not own or link.text("operationId") != own:
+                    continue
+                taken = {key: at for key, value in link.pairs("parameters") if (at := _pointed(value.value))}
+                taken = {key: at for key, at in taken.items() if not self._is_in_path(key)}
+                if len(taken) > 1:
+                    raise CannotFollow(f"its link {name} takes {count_noun(len(taken), 'value')} of the answer")
+                for key, at in taken.items():
+                    cursor = at.replace("/", ".").replace("~1", "/").replace("~0", "~")
+                    paging = pipelines.Paging(kind="cursor", cursor=cursor, input=self._input(key))
+                    return Found(paging, self._bundle.evidence(answer.at("links").value, name))
         return None
 
     def _by_header(self) -> Found | None:
-        for name, _ in self._answer.pairs("headers"):
-            if name.lower() == "link" and self._method == "get":
-                headers = self._answer.at("headers").value
-                return Found(pipelines.Paging(kind="link"), self._bundle.evidence(headers, name))
+        for answer in self._answers:
+            for name, _ in answer.pairs("headers"):
+                if name.lower() == "link" and self._method == "get":
+                    headers = answer.at("headers").value
+                    return Found(pipelines.Paging(kind="link"), self._bundle.evidence(headers, name))
         return None
 
     def _by_names(self) -> Found | None:
         if self._method != "get":
             return None
-        queries = {_fold(name): given for (place, name), given in self._names.items() if place == "query"}
+        queries = {
+            _fold(name): given
+            for (place, name), given in self._names.items()
+            if place == "query" and self._kinds.get(given) in TAKING_CURSORS
+        }
         for dotted, container, name in self._names_of_answer():
-            folded = _fold(name)
+            folded, told = _fold(name), container[name]
+            if isinstance(told, dict) and told.get("type") == "boolean":
+                continue  # it says whether there is a next page
             stem = folded.removeprefix("next") if folded.startswith("next") else ""
             if given := queries.get(stem) or (queries.get(folded) if stem or folded in CURSORS else None):
                 paging = pipelines.Paging(kind="cursor", cursor=dotted, input=given)
                 return Found(paging, self._bundle.evidence(container, name))
-            told = container[name]
             if folded in ADDRESSES and isinstance(told, dict) and told.get("format") in ADDRESS_FORMATS:
                 return Found(pipelines.Paging(kind="address", cursor=dotted), self._bundle.evidence(container, name))
         return None
 
     def _names_of_answer(self) -> Iterator[tuple[str, Any, str]]:
         """Yield the names at the top of the answer and in its wrappers: dotted path, container and name."""
-        media = [each for kind, each in self._answer.pairs("content") if "json" in kind or kind == "*/*"]
-        schema = media[0].at("schema") if media else self._answer.at("schema")
+        answer = self._answers[0] if self._answers else Place(None, None)
+        media = [each for kind, each in answer.pairs("content") if "json" in kind or kind == "*/*"]
+        schema = media[0].at("schema") if media else answer.at("schema")
         top = schemas.properties_of(self._bundle, schema)
         yield from ((name, container, name) for name, container in _containers(top))
         for name, each in top.found.items():
@@ -199,5 +212,6 @@ def _requested(told: str) -> str:
     return found[1] if found is not None else told
 
 
-def _pointed(value: Any) -> re.Match[str] | None:
-    return _POINTER.fullmatch(value) if isinstance(value, str) else None
+def _pointed(value: Any) -> str:
+    """Return the pointer into an answer of a value of a link, or ""."""
+    return value.removeprefix(POINTER) if isinstance(value, str) and value.startswith(POINTER) else ""

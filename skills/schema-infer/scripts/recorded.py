@@ -206,7 +206,7 @@ def _is_for(entry: Mapping[str, Any], operation: Any) -> bool:
 
 def _is_file(name: str, operation: Any) -> bool:
     """Return whether a parameter names a file of the input: its content is given to the Python node."""
-    return any(case.given.get(name) in case.files for case in operation.cases if case.files)
+    return any(case.values.get(file) == name for case in operation.cases for file in case.files)
 
 
 def _is_always_given(name: str, operation: Any) -> bool:

@@ -69,7 +69,6 @@ def _second_page(
     if told.kind == "cursor":
         taken = next(each for each in mine if each.given_as == told.input)
         cursor: Any = taken.options[0] if taken.options else 7 if taken.kind in ("integer", "number") else "made-up 7"
-        cursor = ["a"] if taken.kind == "array" else cursor
         answers = [_at(told.cursor, cursor), {}]
         return {"answers": answers, "requests": _request(operation, mine, {**given, told.input: cursor})}
     request = _request(operation, mine, given)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fireswarm import pipelines
+from fireswarm.settings.packaged import packaged_path
+from fireswarm.skills.running.in_child import load_entry
 from tests.support.documents import made_node, run_steps, validated
 from tests.unit.pipelines.test_openapi import HEAD, get
 from tests.unit.pipelines.test_transport import Answer, Server, serving
@@ -54,6 +59,13 @@ HINTS = {
     "link of OpenAPI": (linked("$response.body#/paging/next"), ("cursor", "cursor", "paging.next")),
     "link with a place": (linked("$response.body#/a~1b", "query.cursor"), ("cursor", "cursor", "a/b")),
     "header": (answering("{type: array}", more=", headers: {link: {schema: {type: string}}}"), ("link", "", "")),
+    "header of another answer": (
+        get("/a", CURSOR).replace(
+            "responses: {}",
+            "responses: {'200': {description: d}, '206': {description: d, headers: {Link: {schema: {type: string}}}}}",
+        ),
+        ("link", "", ""),
+    ),
     "Azure": (with_extension("x-ms-pageable: {nextLinkName: '@odata.nextLink'}"), ("address", "", "@odata.nextLink")),
     "cursor of Speakeasy": (
         with_extension(speakeasy("cursor", "cursor", "nextCursor: $.next")), ("cursor", "cursor", "next")
@@ -72,6 +84,11 @@ HINTS = {
 NO_PAGES = {
     "Azure says that there is one": with_extension("x-ms-pageable: {nextLinkName: null, itemName: value}"),
     "an echo of the page": answering("{properties: {page: {type: integer}}}", PAGE),
+    "whether there is a next page": answering("{properties: {next_page: {type: boolean}}}", PAGE),
+    "a parameter of another kind": answering(
+        "{properties: {next_cursor: {type: string}}}", "{name: cursor, in: query, schema: {type: array, items: {}}}"
+    ),
+    "a pointer to nothing": linked("$response.body#/"),
     "an address of something else": answering("{properties: {next: {type: string}}}", "", ""),
     "a link to another operation": linked("$response.body#/id", target="other"),
     "a link of a thing to itself": linked("$response.body#/id", "path.id"),
@@ -83,6 +100,12 @@ CANNOT = {
     "a path with a number": with_extension(speakeasy("cursor", "cursor", "nextCursor: '$.data[-1].id'")),
     "a parameter that is not there": with_extension(speakeasy("cursor", "after", "nextCursor: $.next")),
     "an extension that names nothing": with_extension("x-fern-pagination: {type: custom, results: $.data}"),
+    "Azure without a name": with_extension("x-ms-pageable: {itemName: value}"),
+    "Azure with nonsense": with_extension("x-ms-pageable: 7"),
+    "Fern at the top, where nothing stands": with_extension("x-fern-pagination: true"),
+    "a page that is no number": with_extension(
+        speakeasy("page", "cursor", "results: $.data"), CURSOR.replace("string", "boolean")
+    ),
     "a link to a parameter that is not there": linked("$response.body#/next", "after"),
 }
 
@@ -207,3 +230,60 @@ def test_names_of_the_client_are_those_of_no_other_operation() -> None:
         names = {name for name in vars(node.module.Client) if name.startswith("a_")}
         assert names == {"a_all", "a_all_pages_", "a_all_pages", "a_all_pages_pages"}
         assert "`client.a_all_pages_(...)` yields" in node.files.text("project/nodes/made/README.md")
+
+
+VALUES = st.sampled_from(
+    [None, True, False, 0, 7, "", "next", [], [1], {}, {"nextLinkName": None}, {"nextLinkName": "n"},
+     {"nextLinkName": ""},
+     {"itemName": "v"}, {"type": "cursor"}, {"type": "cursor", "inputs": [{"type": "cursor", "name": "cursor"}],
+     "outputs": {"nextCursor": "$.a"}}, {"type": "offsetLimit", "inputs": [{"type": "page", "name": "cursor"}]},
+     {"cursor": "$request.cursor", "next_cursor": "$response.a"}, {"offset": "$request.gone"}, {"next_uri": "$x[0]"}]
+)  # fmt: skip
+NAMES = st.sampled_from(["cursor", "query.cursor", "id", "path.id", "gone", "header.x"])
+TAKEN = st.sampled_from(["$response.body#/", "$response.body#/a/b", "$request.path.id", 7, None, "$response.body#/a\n"])
+LINKS = st.dictionaries(
+    st.sampled_from(["next", "self"]),
+    st.fixed_dictionaries(
+        {
+            "operationId": st.sampled_from(["get", "other", "", 7]),
+            "parameters": st.dictionaries(NAMES, TAKEN, max_size=2),
+        }
+    ),
+    max_size=2,
+)
+ANSWERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "description": st.just("d"),
+        "links": LINKS | VALUES,
+        "headers": st.dictionaries(st.sampled_from(["Link", "link", "X"]), VALUES, max_size=2) | VALUES,
+        "content": st.just({"application/json": {"schema": {"properties": {"next_cursor": {"type": "string"}}}}}),
+        "$ref": st.sampled_from(["#/gone", "#/components/responses/r"]),
+    },
+)
+OPERATIONS = st.fixed_dictionaries(
+    {
+        "responses": st.dictionaries(
+            st.sampled_from(["200", "206", "2XX", "404", "default"]), ANSWERS | VALUES, max_size=3
+        )
+    },
+    optional={
+        "operationId": st.sampled_from(["get", "", 7]),
+        **{name: VALUES for name in pipelines.PAGING_EXTENSIONS},
+    },
+)
+INFER = load_entry(packaged_path("skills") / "schema-infer", Path("scripts/skill.py"))
+OPENAPI: Any = import_module(f"{INFER.__package__}.openapi")
+
+
+@settings(deadline=None, max_examples=300)
+@given(operation=OPERATIONS, verb=st.sampled_from(["get", "post"]), top=VALUES, has_id=st.booleans())
+def test_no_hint_is_lost_whatever_stands_in_its_place(operation: Any, verb: str, top: Any, *, has_id: bool) -> None:
+    """A hint that the count sees and the reader does not would refuse the whole document."""
+    parameters = [{"name": "cursor", "in": "query", "schema": {"type": "string"}}]
+    path = "/a/{id}" if has_id else "/a"
+    document = {"openapi": "3.0.3", "paths": {path: {verb: {**operation, "parameters": parameters}}}}
+    document |= {"x-fern-pagination": top, "components": {"responses": {"r": {"headers": {"Link": {}}}}}}
+    files = {"api.json": json.dumps(document)}
+    schema = OPENAPI.read(files, "api.json", "made").schema()
+    assert pipelines.measure(schema, files, "api.json").lost == []

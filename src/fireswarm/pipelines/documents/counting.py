@@ -135,9 +135,11 @@ def _has_next(known: _Files, answer: Mapping[str, Any], file: str, operation: An
     for each in (links if isinstance(links, dict) else {}).values():
         link, _ = known.follow(each, file)
         given = link.get("parameters")
-        if link.get("operationId") is not None and link["operationId"] == operation.get("operationId"):
+        own = operation.get("operationId")
+        if own and isinstance(own, str) and link.get("operationId") == own:
             named = given.items() if isinstance(given, dict) else ()
-            taken = [str(key) for key, value in named if str(value).startswith("$response.body#/")]
+            taken = [str(key) for key, value in named if isinstance(value, str) and value[:16] == "$response.body#/"]
+            taken = [key for key in taken if given[key] != "$response.body#/"]
             if any(not key.startswith("path.") and f"{{{key}}}" not in path for key in taken):
                 return True
     return False
