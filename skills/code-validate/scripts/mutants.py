@@ -70,7 +70,7 @@ def count_killed(
     cases: defaultdict[tuple[str, str], list[judge.Expected]] = defaultdict(list)
     for each in (known for known in expected if known.kind != "told"):
         cases[each.call["package"], each.call["operation"]].append(each)
-    functions = {package: _functions(project, package) for package, _ in cases}
+    functions = {package: _functions(project, package) for package in {package for package, _ in cases}}
     possible = {name: _of_operation(name[1], functions[name[0]].get(name[1])) for name in cases}
     made = [(mutant, name) for name, mutants in possible.items() for mutant in _spread(mutants, len(possible))]
     if not made:
