@@ -1,7 +1,7 @@
 """How much of public API documents the pipeline reads, and how many of the nodes pass their tests.
 
 Each OpenAPI document below a folder becomes a node in this process, without a model; so does each folder that has
-Markdown with calls. The tests of the nodes are run confined.
+Markdown or HTML with calls. The tests of the nodes are run confined.
 """
 
 from __future__ import annotations
@@ -19,21 +19,35 @@ from tests.support.documents import ALL, run_steps
 MAX_BYTES = 20_000_000
 """The pipeline takes no larger document."""
 
+DESCRIBED = (".json", ".yaml", ".yml")
+PAGES = (".md", ".html")
+MIN_CALLS = 5
+"""Pages of a folder are an API's documentation if they name so many calls."""
+
 NODES_APART = 8
 """Of the nodes of a package, one in so many goes through all steps: each takes some seconds."""
 
 
 def find_documents(folder: Path) -> Iterator[Path]:
-    """Yield the OpenAPI documents below a folder, and the folders in it with Markdown that names calls."""
-    for path in sorted(folder.rglob("*")):
-        if "node_modules" in path.parts or not path.is_file():
-            continue
-        if path.suffix in (".json", ".yaml", ".yml") and path.stat().st_size <= MAX_BYTES and _is_openapi(path):
-            yield path
-    for path in sorted({each.parent for each in folder.rglob("*.md")}):
-        texts = [each.read_text(encoding="utf-8", errors="replace") for each in path.glob("*.md")]
-        if "node_modules" not in path.parts and sum(len(list(pipelines.count_calls(text))) for text in texts) >= 5:
-            yield path
+    """Yield the OpenAPI documents below a folder, and the folders in it with Markdown or HTML that names calls.
+
+    The only document of a folder is that folder, with the files to which it refers.
+    """
+    files = [path for path in sorted(folder.rglob("*")) if "node_modules" not in path.parts and path.is_file()]
+    documents = [each for each in files if each.suffix in DESCRIBED and each.stat().st_size <= MAX_BYTES]
+    documents = [each for each in documents if _is_openapi(each)]
+    beside = Counter(each.parent for each in documents)
+    yield from (each if each.parent == folder or beside[each.parent] > 1 else each.parent for each in documents)
+    calls = Counter({each: _calls_in(each) for each in files if each.suffix in PAGES})
+    for place in sorted({each.parent for each in calls}):
+        if sum(calls[each] for each in calls if each.parent == place) >= MIN_CALLS:
+            yield place
+
+
+def _calls_in(page: Path) -> int:
+    text = page.read_text(encoding="utf-8", errors="replace")
+    markdown = pipelines.page_as_markdown(text) if page.suffix == ".html" else text
+    return sum(1 for _ in pipelines.count_calls(markdown))
 
 
 def _is_openapi(path: Path) -> bool:

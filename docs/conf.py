@@ -44,7 +44,7 @@ INDEXES = {
     "docs/explanation/index",
     "docs/adr/README",
 }
-ALONE = {"README", "benchmarks/agent_tasks/README", "benchmarks/team_tasks/README"}
+ALONE = {"README", "benchmarks/agent_tasks/README", "benchmarks/shapes/README", "benchmarks/team_tasks/README"}
 """Pages that others link to, outside of the sidebar."""
 
 LINK = re.compile(r"\]\(([^)#\s]+\.md)\)")

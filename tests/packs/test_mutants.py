@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,25 @@ def test_changes_whose_process_does_not_answer_are_not_found(mutants: ModuleType
     assert not any(mutants.judge.replay(project, expected, tmp_path / "right", 60.0, "auto").values())
     counted = mutants.count_killed(project, expected, tmp_path / "changed", 60.0, "auto")
     assert counted is not None and counted["killed"] == 0 and counted["made"] > 40
+
+
+def test_code_is_parsed_once_for_all_operations(
+    mutants: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for each operation, a document of a thousand operations did not end."""
+    project = made_files(tmp_path / "made").tree(PROJECT)
+    expected = mutants.judge.read_expected(project)
+    assert len({each.call["operation"] for each in expected}) > 3
+    parsed: list[str] = []
+    parse = ast.parse
+
+    def counted(text: str, *more: Any, **options: Any) -> ast.Module:
+        parsed.append(text)
+        return parse(text, *more, **options)
+
+    monkeypatch.setattr(mutants.ast, "parse", counted)
+    mutants.count_killed(project, expected, tmp_path / "changed", 60.0, "auto")
+    assert parsed.count(project[CODE.removeprefix(PROJECT)]) == 1
 
 
 def test_each_change_is_one(mutants: ModuleType) -> None:

@@ -255,7 +255,7 @@ class OperationReader:
                 at = self.bundle.position(each.container, name)
                 self._miss("parameter", f"body {name}", f"its name is empty or too long ({MAX_NAME_CHARS})", at)
                 continue
-            described = schemas.describe(self.bundle, each.schema)
+            described = schemas.describe(self.bundle, each.schema, *each.others)
             style, explode = self._encoded(name, kind)
             evidence = self.bundle.evidence(each.container, name)
             required = each.required and self.is_required

@@ -43,9 +43,18 @@ class _Facts:
     signs: set[str] = field(default_factory=set[str])
 
 
-def describe(bundle: Bundle, schema: Place) -> Described:
-    """Return what a schema says of its value. References that lead nowhere, or in a circle, say nothing."""
-    facts = _facts(bundle, schema, [MAX_PARTS], 0)
+def describe(bundle: Bundle, *schemas: Place) -> Described:
+    """Return what a schema says of its value, or what several say of which one holds.
+
+    References that lead nowhere, or in a circle, say nothing.
+    """
+    found = [_facts(bundle, each, [MAX_PARTS], 0) for each in schemas]
+    facts = found[0]
+    if len(found) > 1:
+        facts = _Facts()
+        _join(facts, found)
+        same = all(_same(each.default, found[0].default) for each in found)
+        facts.default = found[0].default if same else None
     kinds = facts.kinds if facts.kinds is not None else facts.signs
     options = facts.options
     nullable = facts.nullable or "null" in kinds or (not kinds and options is not None and None in options)
@@ -172,11 +181,15 @@ def _parts(bundle: Bundle, schema: Place, left: list[int], depth: int) -> Iterat
 
 @dataclass(slots=True)
 class Property:
-    """A name at the top of a body. ``container`` is the object that declares it."""
+    """A name at the top of a body. ``container`` is the object that declares it.
+
+    ``others`` are its schemas in further alternatives of the body.
+    """
 
     schema: Place
     container: Any
     required: bool = False
+    others: tuple[Place, ...] = ()
 
 
 @dataclass(slots=True)
@@ -220,12 +233,14 @@ def _add_variants(gathered: Properties, bundle: Bundle, places: list[Place], lef
     variants = [properties_of(bundle, each, left, depth + 1) for each in places if not _is_null(bundle, each)]
     if not variants:
         return
-    own = bool(gathered.found)
+    own = set(gathered.found)
     gathered.required |= set[str].intersection(*(each.required for each in variants))
     for each in variants:
-        gathered.is_object &= each.is_object and (own or bool(each.found or each.hidden or each.required))
+        gathered.is_object &= each.is_object and (bool(own) or bool(each.found or each.hidden or each.required))
         for name, inner in each.found.items():
-            gathered.found.setdefault(name, inner)
+            known = gathered.found.setdefault(name, inner)
+            if known is not inner and name not in own:
+                known.others += (inner.schema, *inner.others)
         for name, container in each.hidden.items():
             gathered.hidden.setdefault(name, container)
 

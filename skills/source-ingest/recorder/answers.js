@@ -3,6 +3,7 @@
 
 const LIST = new Set(['map', 'forEach', 'filter', 'reduce', 'some', 'every', 'find', 'findIndex', 'push', 'concat', 'slice', 'flat', 'flatMap', 'sort', 'join', 'entries', 'pop', 'shift', 'splice', 'length', 'reverse', 'at', 'unshift']);
 const TEXT = new Set(['split', 'replace', 'trim', 'toLowerCase', 'toUpperCase', 'startsWith', 'endsWith', 'match', 'substring', 'substr', 'charAt', 'indexOf', 'includes', 'padStart', 'toString', 'localeCompare', 'replaceAll', 'matchAll']);
+const CALLS = new Set(['call', 'apply', 'bind']);
 const CURSOR = /next|cursor|continu|more|offset|token|page|after/i;
 /** Keys that lead to a further page. The answer to a repeated request has none: it is the last page. */
 
@@ -44,6 +45,11 @@ function learner(shape, options, path = 'answer', depth = 0) {
 		if (!shape.kind) shape.kind = 'text';
 		return textOf(path.replaceAll('.', '_'), options);
 	};
+	/** Return what stands for the method *key* if it is called, and for the key of that name if not. */
+	const either = (key, call) => new Proxy(call, {
+		get: (target, inner) => (CALLS.has(inner) ? target[inner].bind(target) : child(key)[inner]),
+		has: (target, inner) => inner in child(key),
+	});
 	const proxy = new Proxy({}, {
 		get: (target, key) => {
 			if (key in target && typeof key === 'string') return target[key];
@@ -52,8 +58,9 @@ function learner(shape, options, path = 'answer', depth = 0) {
 			if (key === Symbol.iterator) return () => list()[Symbol.iterator]();
 			if (typeof key === 'symbol') return undefined;
 			if (/^\d+$/.test(key)) return list()[0];
-			if (LIST.has(key)) { const items = list(); return key === 'length' ? items.length : items[key].bind(items); }
-			if (TEXT.has(key)) { const found = text(); return found[key].bind(found); }
+			if (key === 'length') return list().length;
+			if (LIST.has(key)) return either(key, (...given) => list()[key](...given));
+			if (TEXT.has(key)) return either(key, (...given) => text()[key](...given));
 			if (!isLeftOut(key, options)) return child(key);
 			if (options.isLast && CURSOR.test(key)) { shape.kind ||= 'object'; shape.withheld.add(key); }
 			return undefined;

@@ -11,6 +11,7 @@ from fireswarm import pipelines
 
 SAMPLES: dict[str, Any] = {"boolean": True, "array": ["one", "two"], "object": {"a": 1}}
 MAX_SAMPLE_CHARS = 100
+ODD = " /?&=#%2F+\u00e9"
 ORIGIN = "https://made-up.example"
 """Address of the API in the tests of further pages."""
 
@@ -21,7 +22,10 @@ MARKS = {"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
 
 
 def cases_of(schema: pipelines.NodeSchema, inputs: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the inputs of each operation, all and required ones, and the request that the document asks for."""
+    """Return inputs of each operation, and the request that the document asks for.
+
+    Cases are "all" and "required" inputs, and "odd" ones: false, zero, and letters that have a meaning in addresses.
+    """
     cases: list[dict[str, Any]] = []
     for operation in schema.operations:
         if schema.missing_of(operation) or operation.template is not None:
@@ -31,7 +35,8 @@ def cases_of(schema: pipelines.NodeSchema, inputs: dict[str, Any]) -> list[dict[
         needed = {each.given_as: every[each.given_as] for each in mine if each.required}
         known = inputs[operation.key]["properties"]
         defaults = {name: item["default"] for name, item in known.items() if "default" in item}
-        for name, given in (("all", every), ("required", needed)):
+        odd = {each.given_as: _odd(each, every[each.given_as]) for each in mine}
+        for name, given in (("all", every), ("required", needed), ("odd", odd)):
             if name == "all" or given != every:
                 request = _request(operation, mine, {**defaults, **given})
                 cases.append({"operation": operation.key, "case": name, "parameters": given, "request": request})
@@ -105,6 +110,17 @@ def _sample(parameter: pipelines.Parameter, number: int) -> Any:
     if parameter.kind in ("integer", "number"):
         return 1_000 + number
     return SAMPLES.get(parameter.kind, f"sample {number}: {parameter.name}"[:MAX_SAMPLE_CHARS])
+
+
+def _odd(parameter: pipelines.Parameter, usual: Any) -> Any:
+    """Return a value that code loses if it takes what is false as left out, or writes letters as they are."""
+    if parameter.options:
+        return next(option for option in parameter.options if option is not None)
+    if parameter.kind in ("boolean", "integer", "number"):
+        return False if parameter.kind == "boolean" else 0
+    if parameter.kind == "array":
+        return usual[:1]
+    return f"{usual}{ODD}" if isinstance(usual, str) and parameter.place not in ("header", "cookie") else usual
 
 
 def _request(

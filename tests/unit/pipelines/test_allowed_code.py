@@ -41,6 +41,12 @@ REFUSED = {
     "import string\nx = string.Formatter().get_field": ".Formatter leads out",
     "import dataclasses\nx = dataclasses._create_fn": "._create_fn leads out",
     "import typing\nx = typing.get_type_hints": ".get_type_hints leads out",
+    "import sys": "sys cannot be imported",
+    "import atexit": "atexit cannot be imported",
+    "import subprocess": "subprocess cannot be imported",
+    "import http.client": "http.client cannot be imported",
+    "from pathlib import Path": "pathlib cannot be imported",
+    "from _pytest import python": "_pytest cannot be imported",
     "import pytest": "pytest cannot be imported",
     "def f():\n    import socket": "socket cannot be imported",
 }

@@ -70,6 +70,8 @@ def test_quotes_that_contain_the_values_are_accepted() -> None:
         (quoted("DELETE: the path is /widgets/:id/everything", 3), "is not in widget.md"),
         (quoted("Widget", 1, 99), "has 7 lines"),
         (quoted("root", 1, file="../../etc/passwd"), "is not in the source bundle"),
+        ({"kind": "EVIDENCE", "evidence": []}, "no evidence"),
+        ({"kind": "ASSUMPTION", "rationale": " "}, "needs a rationale"),
     ],
 )
 def test_quote_that_does_not_show_its_field_is_refused(entry: dict[str, Any], fault: str) -> None:
@@ -87,6 +89,10 @@ def test_quote_that_does_not_show_its_field_is_refused(entry: dict[str, Any], fa
 )
 def test_invented_request_is_refused(operation: dict[str, Any], missing: str) -> None:
     assert f"no quote contains {missing}:" in advise(honest, **operation)
+
+
+def test_schema_of_assumptions_is_refused() -> None:
+    assert "3 of 4 fields are assumptions" in advise(lambda _: {"kind": "ASSUMPTION", "rationale": "usual"})
 
 
 def test_part_of_another_word_is_no_evidence_of_a_name() -> None:
