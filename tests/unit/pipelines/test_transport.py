@@ -113,6 +113,15 @@ def test_answers_are_json_text_bytes_or_nothing(api: Server, node: MadeNode) -> 
     assert [node.module.run("a.get", {}) for _ in range(4)] == [{"a": 1}, "a,b", b"\x89PNG", None]
 
 
+@pytest.mark.parametrize("given", ["..", ".", "x/../..", "%2e%2E", "..?a=1"])
+def test_part_of_a_path_leads_to_no_other_address(given: str, api: Server, node: MadeNode) -> None:
+    with pytest.raises(ValueError, match="would lead to another address"):
+        node.module.transport.send_over_http("DELETE", f"/a/{given}")
+    assert api.sent == []
+    api.answers = [(200, {}, b"1")]
+    assert node.module.transport.send_over_http("GET", "/a/...x?b=/../") == 1
+
+
 def test_request_is_sent_again_where_that_may_help(api: Server, node: MadeNode) -> None:
     api.answers = [(503, {"Retry-After": "0"}, b""), (429, {"Retry-After": "0"}, b""), (200, {}, b"2")]
     assert node.module.run("a.get", {}) == 2
