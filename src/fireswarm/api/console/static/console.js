@@ -116,9 +116,9 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// What moved under the pointer a moment ago is not what a person meant to press.
+// What moved under the pointer a moment ago is not what a person meant to press. A key presses what has focus: no detail.
 document.addEventListener("click", (event) => {
-  if (performance.now() - moved < GUARD_MS && event.target.closest("button")) event.preventDefault();
+  if (event.detail && performance.now() - moved < GUARD_MS && event.target.closest("button")) event.preventDefault();
 }, true);
 
 document.addEventListener("submit", (event) => {

@@ -1,0 +1,105 @@
+"""What strangers and models wrote does nothing in a browser: sixty payloads, in texts and files that pages show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support.screens import WAIT_MS, Place, chromium, open_place, watched
+
+CALL = "alert(1)"
+EVENTS = ("onerror", "onload", "onfocus autofocus", "onmouseover", "ontoggle", "onbegin", "onanimationstart")
+TAGS = ("img src=x", "svg", "input", "body", "details open", "svg><animate", "video src=x", "iframe", "marquee")
+PAYLOADS = (
+    *(f"<{tag} {event}={CALL}>" for tag in TAGS for event in EVENTS[:5]),
+    f"<script>{CALL}</script>",
+    f"</script><script>{CALL}</script>",
+    f"<scr<script>ipt>{CALL}</scr</script>ipt>",
+    f'"><script src=https://evil.example/{CALL}></script>',
+    f"' autofocus onfocus={CALL} x='",
+    f"[click](javascript:{CALL})",
+    f"[x](data:text/html,<script>{CALL}</script>)",
+    "![x](https://evil.example/p.png)",
+    '<link rel="stylesheet" href="https://evil.example/x.css">',
+    "<style>@import 'https://evil.example/x.css';</style>",
+    '<base href="https://evil.example/">',
+    '<meta http-equiv="refresh" content="0;url=https://evil.example/">',
+    '<form action="https://evil.example/"><button autofocus>send</button></form>',
+    '<object data="https://evil.example/x.swf"></object><embed src="https://evil.example/x">',
+    f'<svg><use href="data:image/svg+xml,<svg id=x><script>{CALL}</script></svg>#x"/></svg>',
+    f'<math><mtext><mglyph><style><img src onerror="{CALL}"></style></mglyph></mtext></math>',
+    "{{ 7 * 7 }}{% raw %}{{ config }}",
+    "</textarea></pre></title><iframe src=//evil.example></iframe>",
+    "\u202etxt.exe \u2066hidden\u2069 \U000e0041",
+)
+STRANGE = """
+import json
+from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
+
+KINDS = ("x.md", "x.svg", "x.html", "x.csv", "x.json", "x.diff", "x.txt")
+
+def run(request):
+    payloads = request.context.get("payloads")
+    if payloads is None:
+        text = request.objective
+        files = tuple(Artifact(type="report", name=name, value=json.dumps({text: [text]}) if name == "x.json" else text)
+                      for name in KINDS)
+        return SkillResult(summary=text, insights=(text,), artifacts=files)
+    if request.children:
+        return SkillResult(summary="read")
+    tasks = [PlannedTask(key=f"p{number}", assigned_to="memory", objective=each, skill="strange")
+             for number, each in enumerate(payloads)]
+    tasks.append(PlannedTask(key="stuck", assigned_to="memory", objective=" ".join(payloads)[:900], skill="fail"))
+    return SkillResult(state=SkillState.DELEGATING, summary=" ".join(payloads)[:900], tasks=tuple(tasks[:50]))
+"""
+expect.set_options(timeout=WAIT_MS)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def place(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Generator[Place]:
+    folder: Path = tmp_path_factory.mktemp("place")
+    with open_place(folder, "scout", "memory", strange=STRANGE) as opened:
+        yield opened
+
+
+def test_words_of_strangers_do_nothing(place: Place, browser: Browser) -> None:
+    halves = [PAYLOADS[:32], PAYLOADS[32:]]
+    roots = [
+        place.submit(
+            "read these", "scout", "strange", "--context", f"payloads={json.dumps(half)}", "--again", str(number)
+        )
+        for number, half in enumerate(halves)
+    ]
+    with watched(place, browser) as console:
+        page = console.page
+        shown: set[str] = set()
+        for root in roots:
+            console.open(f"tasks/{root}")
+            expect(
+                page.get_by_role("button", name="Try again").or_(page.get_by_text("read", exact=True))
+            ).to_be_visible()
+            links = page.locator("ol.tree a").evaluate_all("all => all.map(each => each.getAttribute('href'))")
+            shown |= {str(link) for link in links}
+        for link in ("", "inbox", "tasks", "mail", "memory", "agents", "spend"):
+            console.open(link)
+        assert len(shown) >= len(PAYLOADS)
+        for number, link in enumerate(sorted(shown)):
+            page.goto(console.address.removesuffix("/ui/") + link)
+            files = page.locator("ul.files li > a").evaluate_all("all => all.map(each => each.href)")
+            if files:
+                page.goto(str(files[number % len(files)]))
+        assert console.faults == []
+        page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=https://evil.example/x.png>')")
+        expect(page.locator("img[src^='https://evil']")).to_be_attached()
+        assert console.faults, "a picture of another host would have been noticed"
