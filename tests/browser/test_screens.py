@@ -136,3 +136,29 @@ def test_every_action_works_without_a_script(place: Place, browser: Browser) -> 
         page.get_by_role("button", name="Try again").click()
         page.get_by_role("button", name="Cancel with all tasks below").click()
         assert place.status(gave_up) == "canceled"
+
+
+PRESSES = """async () => {
+  const find = (text) => [...document.querySelectorAll("button")].find((each) => each.textContent.startsWith(text));
+  document.addEventListener("submit", (event) => { event.preventDefault(); event.stopPropagation(); }, true);
+  const press = (pressed, detail) =>
+    pressed.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, detail }));
+  const before = press(find("Cancel"), 1);
+  await new Promise((resolve) => {
+    new MutationObserver(resolve).observe(document.getElementById("head"), { childList: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  });
+  await new Promise((resolve) => setTimeout(resolve));
+  return { before, moved: press(find("Cancel"), 1), by_key: press(find("Say"), 0) };
+}"""
+
+
+def test_button_that_just_moved_is_not_pressed_by_the_pointer(
+    place: Place, tasks: dict[str, str], browser: Browser
+) -> None:
+    with watched(place, browser) as console:
+        page = console.page
+        console.open(f"tasks/{tasks['waits']}")
+        taller = page.content().replace("</h1>", "</h1><p>One more line.</p>", 1)
+        page.route(page.url, lambda route: route.fulfill(body=taller, content_type="text/html"))
+        assert page.evaluate(PRESSES) == {"before": True, "moved": False, "by_key": True}

@@ -74,6 +74,7 @@ class Place:
 
     folder: Path
     link: str
+    fleet: psutil.Process | None = None
     _cookies: Any = None
 
     def cookies(self, browser: Browser) -> Any:
@@ -118,10 +119,11 @@ def open_place(folder: Path, *roles: str, **skills: str) -> Generator[Place]:
 
 
 @contextmanager
-def serve_place(folder: Path, *roles: str) -> Generator[Place]:
+def serve_place(folder: Path, *roles: str, port: int = 0) -> Generator[Place]:
     """Run a fleet with a console over a folder."""
-    with swarm_up(folder, "--roles", ",".join(roles), "--console", "0") as process:
-        yield Place(folder, _link_in(folder / "up.log", lambda: process.status() != psutil.STATUS_ZOMBIE))
+    with swarm_up(folder, "--roles", ",".join(roles), "--console", str(port)) as process:
+        link = _link_in(folder / "up.log", lambda: process.status() != psutil.STATUS_ZOMBIE)
+        yield Place(folder, link, process)
 
 
 def _link_in(log: Path, lives: Callable[[], bool]) -> str:

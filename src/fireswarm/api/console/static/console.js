@@ -3,7 +3,8 @@ const AGES = [[90, "s", 1], [5400, "min", 60], [129600, "h", 3600], [Infinity, "
 const GUARD_MS = 700, RETRY_MS = 5000, KEPT_MS = 11000;
 const STORE = "The store cannot be reached. This page goes on by itself when it is back.";
 const away = document.getElementById("away");
-let reading = false, again = false, moved = 0, later = 0;
+const moved = new WeakMap();
+let reading = false, again = false, later = 0;
 
 function say(text) {
   away.textContent = text;
@@ -42,9 +43,13 @@ function keep(from, to) {
 
 function replace(region, other) {
   const scrolled = keep(region, other);
+  const places = new Map([...document.querySelectorAll("button")].map((button) => [button, button.getBoundingClientRect().top]));
   region.replaceChildren(...other.childNodes);
   region.querySelectorAll("pre, .wide").forEach((each, at) => { [each.scrollTop, each.scrollLeft] = scrolled[at] ?? [0, 0]; });
-  moved = performance.now();
+  for (const button of document.querySelectorAll("button")) {
+    if (Math.abs(button.getBoundingClientRect().top - places.get(button)) <= 1) continue;
+    moved.set(button, performance.now());  // it is new, or another place has it now
+  }
 }
 
 async function refresh() {
@@ -116,9 +121,10 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// What moved under the pointer a moment ago is not what a person meant to press. A key presses what has focus: no detail.
+// A button that came under the pointer a moment ago is not what a person meant to press. A key presses what has focus.
 document.addEventListener("click", (event) => {
-  if (event.detail && performance.now() - moved < GUARD_MS && event.target.closest("button")) event.preventDefault();
+  const since = moved.get(event.target.closest("button"));
+  if (event.detail && performance.now() - since < GUARD_MS) event.preventDefault();
 }, true);
 
 document.addEventListener("submit", (event) => {
