@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -129,3 +130,15 @@ async def test_alert_rules_ask_for_metrics_and_labels_that_exist(api: Api) -> No
 def test_promtool_finds_no_fault_in_the_alert_rules() -> None:
     done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+async def test_store_that_does_not_answer_is_not_ready_within_seconds(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hangs(*_: object) -> None:
+        await anyio.Event().wait()
+
+    monkeypatch.setattr(health, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(api.swarm.client.parts.store, "query", hangs)
+    answer = await api.call("GET", "/readyz")
+    assert (answer.status_code, answer.text) == (503, "the store cannot be read\n")

@@ -180,6 +180,7 @@ def test_pages_name_only_known_environment_variables() -> None:
         NO_SYSTEM_PACKAGES: "tools/setup.sh",
         STORE_TOKEN: "src/fireswarm/settings/trust.py",
         FOLDER_OF_TASKS: "compose.yaml",
+        "FIRESWARM_LOG_FORMAT": "src/fireswarm/cli/swarm/main.py",
         VARIABLE: "src/fireswarm/settings/trust.py",
         "FIRESWARM_PUBLIC_SKILLS": "tests/packs/test_public_skills.py",
         "FIRESWARM_PUBLIC_SKILLS_PYTHON": "tests/packs/test_public_skills.py",

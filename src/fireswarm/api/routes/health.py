@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
@@ -11,6 +12,9 @@ from fireswarm.storage.documents import queries
 
 READY_SECONDS = 5.0
 """How long an answer about the store is kept: callers are unknown, and each look costs a read."""
+
+LOOK_SECONDS = 2.0
+"""How long the store may take to answer: probes of orchestrators wait as long as this or less."""
 
 router = APIRouter(tags=["health"], default_response_class=PlainTextResponse)
 
@@ -30,8 +34,10 @@ async def is_ready(given: CurrentSession) -> PlainTextResponse:
 
 
 async def _reads(given: CurrentSession) -> bool:
-    try:
-        await given.swarm.parts.store.query(queries.some_tasks(1))
-    except FireswarmError:
-        return False
-    return True
+    with anyio.move_on_after(LOOK_SECONDS):
+        try:
+            await given.swarm.parts.store.query(queries.some_tasks(1))
+        except FireswarmError:
+            return False
+        return True
+    return False

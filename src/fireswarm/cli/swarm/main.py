@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -64,6 +67,13 @@ def _version(show: bool) -> None:
         raise typer.Exit
 
 
+class LogFormat(StrEnum):
+    """How log entries are written to standard error."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 @app.callback()
 def options(
     context: typer.Context,
@@ -71,10 +81,15 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log internal events to standard error.")] = False,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option("--log-format", envvar="FIRESWARM_LOG_FORMAT", help="json: lines as Cloud Logging reads them."),
+    ] = LogFormat.TEXT,
 ) -> None:
     """Options before any command."""
     shown = logging.StreamHandler()
-    shown.setFormatter(_CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    plain = _CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    shown.setFormatter(_JsonFormatter() if log_format is LogFormat.JSON else plain)
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[shown])
     if context.invoked_subcommand != "doctor":  # it lists them among its findings
         set_aside_left()  # before anything of a folder is read
@@ -85,6 +100,22 @@ class _CleanFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return environment_redactor().text(super().format(record))
+
+
+class _JsonFormatter(logging.Formatter):
+    """Writes an entry as one line of JSON with the names that Cloud Logging and Error Reporting know."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "severity": record.levelname,
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["stack_trace"] = self.formatException(record.exc_info)
+        clean = environment_redactor().text
+        return json.dumps({name: clean(value) for name, value in entry.items()}, ensure_ascii=False)
 
 
 def main() -> None:
