@@ -140,7 +140,8 @@ def running(root: Path, line: str) -> Generator[subprocess.Popen[str]]:
     threading.Thread(target=open_at_end, args=(process, root / "ready"), daemon=True).start()
     try:
         assert (root / "ready").read_text(), "the run ended before its command started"
-        assert left_running()
+        while not left_running():  # a shell that has not executed its `sleep` yet
+            assert process.poll() is None, "the run ended before its command slept"
         yield process
     finally:
         process.kill()
