@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
-import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support.fleet import role_processes, with_signal
-from tests.support.screens import SKILLS, WAIT_MS, Place, chromium, lay_out, serve_place, watched
+from tests.support.screens import SKILLS, WAIT_MS, Place, lay_out, serve_place, watched
 
 expect.set_options(timeout=WAIT_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 def kill(place: Place, *, all_of_it: bool) -> None:

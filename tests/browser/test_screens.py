@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.screens import WAIT_MS, Place, chromium, open_place, watched
+from tests.support.screens import WAIT_MS, Place, open_place, watched
 
 expect.set_options(timeout=WAIT_MS)
 
@@ -29,12 +29,6 @@ SCREENS = (
     "tasks?status=blocked",
     "tasks?role=memory",
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

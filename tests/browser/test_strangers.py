@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.screens import WAIT_MS, Place, chromium, open_place, watched
+from tests.support.screens import WAIT_MS, Place, open_place, watched
 
 CALL = "alert(1)"
 EVENTS = ("onerror", "onload", "onfocus autofocus", "onmouseover", "ontoggle", "onbegin", "onanimationstart")
@@ -58,12 +58,6 @@ def run(request):
     return SkillResult(state=SkillState.DELEGATING, summary=" ".join(payloads)[:900], tasks=tuple(tasks[:50]))
 """
 expect.set_options(timeout=WAIT_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Generator[Browser]:
-    with chromium() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
