@@ -15,6 +15,9 @@ from fireswarm.contracts.swarm.outcome import Failed, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.spend import StoreLedger
+from fireswarm.settings.notify import ReceiverSettings
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import NOTICES
 from tests.integration.test_inputs import Expert, part, plan
 from tests.integration.test_plan_rounds import by_key, root_of
 from tests.integration.test_thinking import act, decide, one_turn, submit, thinking
@@ -160,3 +163,18 @@ async def test_retry_of_the_first_task_retries_all_that_stopped_for_the_same_rea
     assert {(await by_key(swarm, key)).status for key in "abc"} == {TaskStatus.QUEUED}
     with pytest.raises(InvalidInput):
         await swarm.client.retry_tree(root)
+
+
+async def test_receivers_hear_once_that_a_budget_is_nearly_spent(swarm: SwarmRig, tmp_path: Path) -> None:
+    await submit(swarm, tmp_path)
+    assert (await one_turn(swarm, thinking(swarm, Expert("counted"), tmp_path))).status is TaskStatus.DONE
+    spent = (await StoreLedger(swarm.store, swarm.clock, "s1", "x").session()).tokens
+    core = thinking(swarm, Expert(command(1), "counted"), tmp_path, budget={"session_tokens": int(spent * 1.2)})
+    receiver = ReceiverSettings(command=("/bin/true",))
+    core = replace(core, settings=core.settings.model_copy(update={"notify": {"desk": receiver}}))
+    for number in (1, 2):
+        await submit(swarm, tmp_path, context={"again": number})
+        await one_turn(swarm, core)
+    found = [dict(each.data or {}) for each in await swarm.store.query(queries.ids_after(NOTICES, "0", 9))]
+    assert [notice["kind"] for notice in found] == ["budget_80"]
+    assert "of a budget is spent" in found[0]["text"] and "session" in found[0]["text"]

@@ -12,6 +12,7 @@ from fireswarm.contracts.base import SessionName, SettingsSection
 from fireswarm.contracts.model_choice import NO_CHOICE, ModelChoice
 from fireswarm.contracts.skills.limits import BackboneSettings
 from fireswarm.settings.agent import AgentSettings, ModelSettings
+from fireswarm.settings.notify import ReceiverSettings
 from fireswarm.settings.trust import STORE_TOKEN as STORE_TOKEN
 
 CONFIG_FILE = "swarm.yaml"
@@ -130,6 +131,9 @@ class Settings(AgentSettings):
     state: StateSettings = StateSettings()
     memory: MemorySettings = MemorySettings()
     backbone: BackboneSettings = BackboneSettings()
+    notify: dict[str, ReceiverSettings] = Field(
+        default_factory=dict, description="receivers of notices by name: webhooks and commands"
+    )
 
     def path(self, relative: Path | str) -> Path:
         """Resolve a path against the root folder."""

@@ -180,6 +180,7 @@ GUARDED: Mapping[str, Callable[[Any], bool]] = {
     "backbone.confinement": _among("bubblewrap"),
     "backbone.auto_merge_enabled": _never,
     "backbone.require_human_review": _never,
+    **dict.fromkeys(_keys("notify.*", "url url_env secret_env command on format console timeout_seconds"), _never),
 }
 """Keys that start programs, choose who receives prompts, files, keys or money, speak for the user, or loosen limits.
 
@@ -241,7 +242,7 @@ def sections_of(field: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
 
 def find_class(key: str) -> tuple[str, str]:
     """Return the class of a dotted key, in words, and the key under which it stands there."""
-    general = re.sub(r"^(model\.providers|roles)\.[^.]+\.", r"\1.*.", key)
+    general = re.sub(r"^(model\.providers|roles|notify)\.[^.]+\.", r"\1.*.", key)
     for keys, words in ((FREE, ANY), (LOWERED, LOWER), (INSIDE, INNER)):
         if general in keys:
             return words, general

@@ -26,6 +26,7 @@ from fireswarm.cli.shared.options import (
     settings_for,
 )
 from fireswarm.client import Swarm
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import FireswarmError, MissingApiKey
@@ -76,6 +77,7 @@ def doctor(root: Root = Path(), store: StoreUri = None, project: Project = None,
     if settings is not None:
         findings += _data(settings)
         findings += _models(settings)
+        _check_receivers(findings, settings)
         findings += run_async(lambda: _store(settings, most=sys.maxsize if as_json else MAX_STALLS))
     findings += _extras()
     if as_json:
@@ -220,6 +222,13 @@ def _model(settings: Settings, user: str) -> Finding:
     return Finding("model", True, "; ".join(notes))
 
 
+def _check_receivers(findings: list[Finding], settings: Settings) -> None:
+    """Check that each webhook has an address."""
+    for name, receiver in settings.notify.items():
+        if not receiver.command:
+            _try(findings, "notify", receiver.find_address, lambda _, name=name: f"{name}: has an address")
+
+
 async def _store(settings: Settings, most: int) -> list[Finding]:
     """Check that the store can be reached, its indexes, and tasks that no agent will process."""
     findings: list[Finding] = []
@@ -229,6 +238,11 @@ async def _store(settings: Settings, most: int) -> list[Finding]:
             findings.append(Finding("store", True, f"{settings.store.uri}: reachable"))
             findings += await _indexes(swarm)
             findings += await _stalls(swarm, most)
+            if failed := await swarm.parts.store.count(queries.failed_notices()):
+                advice = "see the field error of the documents in agent_notices whose state is failed"
+                findings.append(
+                    Finding("notify", False, f"{count_noun(failed, 'notice')} could not be delivered: {advice}")
+                )
     except (FireswarmError, FireliteError) as error:
         findings.append(Finding("store", False, str(error)))
     return findings

@@ -94,6 +94,10 @@ GIVEN_UP = frozenset(
 """Blocked until an operator acts; the waiting tasks are notified."""
 
 
+NEEDS_PERSON = frozenset(StatusReason) - WAITS_FOR_OTHERS - {StatusReason.RETRY_BACKOFF}
+"""Reasons that no agent can end by itself; a paused task with a time starts by itself, see ``Task.needs_person``."""
+
+
 class ChildFailure(StrEnum):
     """Policy of a task whose child was given up: wait for an operator, run again with available results, or fail."""
 
@@ -283,6 +287,14 @@ class Task(ModelChoice, Stored):
     def given_up(self) -> bool:
         """True for a task that a person or its planner has to continue."""
         return self.status is TaskStatus.BLOCKED and self.status_reason in GIVEN_UP
+
+    @property
+    def needs_person(self) -> bool:
+        """True for a blocked task that neither time nor other tasks move on; so is one without a reason."""
+        if self.status is not TaskStatus.BLOCKED or self.status_reason is None:
+            return self.status is TaskStatus.BLOCKED
+        by_itself = self.status_reason is StatusReason.PAUSED and self.not_before is not None
+        return self.status_reason in NEEDS_PERSON and not by_itself
 
     def awaits_child(self, task_id: str) -> bool:
         """Return True if this task, when it waits for children, waits for this one."""

@@ -13,6 +13,7 @@ from fireswarm.storage.documents.paths import (
     KEYS,
     MAILBOX,
     MEMORY,
+    NOTICES,
     POCKET,
     REQUESTS,
     RUNS,
@@ -39,6 +40,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("status_reason", "asc"), ("updated_at", "desc")),
         (("assigned_to", "asc"), ("updated_at", "desc")),
         (("session_hash", "asc"), ("updated_at", "desc")),
+        (("trace.step", "asc"), ("updated_at", "desc")),
     ),
     RUNS: (
         (("status", "asc"), ("started_at", "desc")),
@@ -85,6 +87,7 @@ TTL_FIELDS: dict[str, str] = {
     POCKET: "expires_at",
     ANSWERED: "expires_at",
     REQUESTS: "expires_at",
+    NOTICES: "expires_at",
 }
 """Fields with a TTL policy: Firestore usually deletes the documents within a day after that time."""
 
@@ -116,6 +119,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
     ANSWERED: ("response", "at", "expires_at"),
     FILES: ("content", "encoding", "size_bytes", "version", "folder", "name", "created_at", "updated_at"),
     AGENTS: ("name", "system_prompt", "capabilities", "version", "updated_at"),
+    NOTICES: ("objective", "text", "asks", "error", "not_before", "created_at", "expires_at", "attempts"),
     REQUESTS: ("content", "headers", "fingerprint", "claimed_at", "expires_at", "status"),
 }
 """Exempt from automatic single-field indexes: large, or sequential and never queried alone (a collection

@@ -35,6 +35,9 @@ AGENTS = "agents"
 
 REQUESTS = "api_requests"
 
+NOTICES = "agent_notices"
+"""One document for each event that a webhook or command is told of, with its delivery."""
+
 JOURNAL = "journal"
 """Subcollection of each run with the pages of its events."""
 
@@ -46,6 +49,7 @@ FREE_FIELDS = frozenset({
     "objective", "context", "result", "answers", "answered", "questions", "summary", "error", "handoff_reason",
     "expected_outcome", "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message",
     "keywords", "source", "evidence", "wrong_reason", "content", "capabilities", "instructions", "system_prompt",
+    "asks",
 })  # fmt: skip
 """Fields with text from people, skills and models; all other fields are set by the code."""
 
@@ -69,6 +73,11 @@ def key_path(key_id: str) -> str:
 def run_path(run_id: str) -> str:
     """Path of a run's document."""
     return f"{RUNS}/{run_id}"
+
+
+def notice_path(notice_id: str) -> str:
+    """Path of a notice."""
+    return f"{NOTICES}/{notice_id}"
 
 
 def message_path(message_id: str) -> str:

@@ -12,7 +12,18 @@ from typing import Any
 
 from fireswarm.contracts.ports import NAME, Nearest, Operator, Query
 from fireswarm.contracts.swarm.envelope import MailKind
-from fireswarm.storage.documents.paths import CONTEXTS, FILES, MAILBOX, MEMORY, POCKET, RUNS, TASKS, VECTORS, VERSIONS
+from fireswarm.storage.documents.paths import (
+    CONTEXTS,
+    FILES,
+    MAILBOX,
+    MEMORY,
+    NOTICES,
+    POCKET,
+    RUNS,
+    TASKS,
+    VECTORS,
+    VERSIONS,
+)
 
 Filters = tuple[tuple[str, Operator, Any], ...]
 
@@ -283,6 +294,29 @@ def counted_with_status(status: str) -> Query:
 def blocked_by(reason: str) -> Query:
     """Blocked tasks with a reason (counted)."""
     return Query(TASKS, where=(("status", "==", "blocked"), ("status_reason", "==", reason)))
+
+
+def needing_person(role: str, reasons: Sequence[str], limit: int) -> Query:
+    """Tasks of a role that are blocked for one of these reasons (listened to)."""
+    where: Filters = (("assigned_to", "==", role), ("status", "==", "blocked"), ("status_reason", "in", [*reasons]))
+    return Query(TASKS, where=where, limit=limit)
+
+
+def ended_since(role: str, since: datetime, limit: int) -> Query:
+    """The newest objectives of a role that ended at or after *since* (listened to)."""
+    ended: Filters = (("trace.step", "==", 0), ("status", "in", ["done", "canceled"]))
+    where: Filters = (("assigned_to", "==", role), *ended, ("updated_at", ">=", since))
+    return Query(TASKS, where=where, order_by=(("updated_at", "desc"),), limit=limit)
+
+
+def new_notices(role: str, limit: int) -> Query:
+    """Notices about tasks of a role that are not delivered yet (listened to)."""
+    return Query(NOTICES, where=(("role", "==", role), ("state", "==", "new")), limit=limit)
+
+
+def failed_notices() -> Query:
+    """Notices that were given up (counted)."""
+    return Query(NOTICES, where=(("state", "==", "failed"),))
 
 
 def changed_between(status: str, since: datetime, before: datetime) -> Query:

@@ -5,7 +5,7 @@ A raised budget applies at once: before a call is refused, the budgets are read 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,9 @@ from fireswarm.llm.spend import KEEP, OTHERS_FRESH_SECONDS
 from fireswarm.settings.agent import BudgetSettings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MEMORY, task_path
+
+LOW = 0.2
+"""Share of a budget that is left when its receivers are told of it."""
 
 SESSION, DAY = "session", "day"
 """Scopes that `swarm budget` takes in place of a task."""
@@ -51,6 +54,8 @@ def check_amounts(tokens: int | None, usd: float | None) -> dict[str, Any]:
 class TaskLedger:
     """The ledger of one turn: the spending of its session, and the budgets that hold for its task.
 
+    ``report`` is called with each budget that is nearly spent.
+
     ``usage`` is what the turn's own run, ``run_id``, has spent. A budget of the objective replaces the settings' budget
     of a task, also for every task below it.
     """
@@ -61,6 +66,8 @@ class TaskLedger:
     task: Task
     run_id: str
     usage: Mapping[str, Any]
+    report: Callable[[Limit], Awaitable[None]] | None = None
+    _reported: set[str] = field(default_factory=set[str])
     _raised: dict[str, Amounts] | None = None
     _others: tuple[datetime, Spend] | None = field(default=None)
 
@@ -95,7 +102,15 @@ class TaskLedger:
             amounts = {"tokens": tokens, "usd": usd} | dict(raised.get(scope, {}))
             if any(amounts.values()):
                 limits.append(_limit(scope, await read(), amounts, scope, f"budget.{scope}"))
+        await self._report_low(limits)
         return limits
+
+    async def _report_low(self, limits: Sequence[Limit]) -> None:
+        """Report each budget that is nearly spent, once a turn."""
+        for limit in limits:
+            if self.report is not None and limit.left <= LOW and limit.scope not in self._reported:
+                self._reported.add(limit.scope)
+                await self.report(limit)
 
     @property
     def _root(self) -> str:

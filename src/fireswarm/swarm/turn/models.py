@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from fireswarm.contracts.model_choice import NO_CHOICE, ModelChoice
 from fireswarm.contracts.skills.skill import PlannedTask
@@ -12,6 +13,7 @@ from fireswarm.llm.spend import StoreLedger
 from fireswarm.mind import Mind
 from fireswarm.settings.agent import ModelSettings
 from fireswarm.settings.model_limits import price_of
+from fireswarm.swarm.notices.notice import report_limit
 from fireswarm.swarm.records.budgets import TaskLedger
 from fireswarm.swarm.turn.state import Turn
 
@@ -67,7 +69,9 @@ def _with_model(turn: Turn, mind: Mind, model: ModelSettings) -> Mind:
         ledger = client.ledger
         if isinstance(ledger, StoreLedger):
             ledger = ledger.of_session(task.session_hash)
-        own = TaskLedger(ledger, swarm.store, swarm.clock, task, journal.run_id, journal.usage)
+        told = swarm.settings.notify
+        report = partial(report_limit, swarm.store, swarm.clock, task, told) if told else None
+        own = TaskLedger(ledger, swarm.store, swarm.clock, task, journal.run_id, journal.usage, report)
         client = replace(client, ledger=own)
     return replace(mind, settings=mind.settings.model_copy(update={"model": model}), client=client)
 

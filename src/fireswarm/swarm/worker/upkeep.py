@@ -23,6 +23,7 @@ from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.operator.actions import CANCEL_SIGNAL
 from fireswarm.swarm.board.operator.say import SAID_SIGNAL
 from fireswarm.swarm.board.operator.stalls import Stall
+from fireswarm.swarm.notices.duty import NoticeDuty
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.idle_mail import find_idle_mail_of
 from fireswarm.swarm.records.mailbox import parse_message
@@ -78,6 +79,10 @@ class Upkeep:
             partial(mail.follow, parts, role, queries.work_messages(role), work_by_mail.create_work),
         ):
             group.start_soon(self._repeat, follow)
+        if parts.settings.notify:
+            duty = NoticeDuty(parts, role)
+            for follow in (duty.watch_waiting, duty.watch_ended, duty.watch_notices, duty.deliver):
+                group.start_soon(self._repeat, follow)
 
     async def beat(self, state: AgentState, task_ids: list[str]) -> None:
         """Write one heartbeat. A failure is logged."""

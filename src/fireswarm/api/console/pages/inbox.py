@@ -7,17 +7,10 @@ from dataclasses import dataclass
 from fireswarm.api.console.pages.questions import shown_questions
 from fireswarm.api.console.visit import Shown, Visit, WebConsole
 from fireswarm.client import Swarm
-from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
-
-NEEDS_PERSON = frozenset(StatusReason) - {
-    StatusReason.DEPENDENCIES,
-    StatusReason.DELEGATING,
-    StatusReason.RETRY_BACKOFF,
-}
-"""Reasons that no agent can end by itself; so is a blocked task without a reason."""
 
 READ = 100
 """Maximum number of blocked tasks that are read, the newest first."""
@@ -54,15 +47,8 @@ async def _read(swarm: Swarm) -> Inbox:
     query = queries.newest(TASKS, "updated_at", READ, status=TaskStatus.BLOCKED.value)
     snapshots = await swarm.parts.store.query(query)
     blocked, others = parse_all(snapshots, parse_task_snapshot)
-    waiting = [task for task in reversed(blocked) if task.status_reason is None or _needs_person(task)]
+    waiting = [task for task in reversed(blocked) if task.needs_person]
     return Inbox(tuple(waiting), tuple(snapshot.id for snapshot, _ in others), len(snapshots) == READ)
-
-
-def _needs_person(task: Task) -> bool:
-    """Return True unless time or other tasks move it on: a paused task with a time starts by itself."""
-    return task.status_reason in NEEDS_PERSON and not (
-        task.status_reason is StatusReason.PAUSED and task.not_before is not None
-    )
 
 
 async def show(visit: Visit) -> Shown:
