@@ -15,7 +15,7 @@ from fireswarm.contracts.swarm.outcome import Failed, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.spend import StoreLedger
-from fireswarm.settings.notify import ReceiverSettings
+from fireswarm.settings.swarm import ReceiverSettings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import NOTICES
 from tests.integration.test_inputs import Expert, part, plan

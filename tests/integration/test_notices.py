@@ -21,7 +21,7 @@ from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Failed, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task
 from fireswarm.llm.budget import Limit, Spend
-from fireswarm.settings.notify import ReceiverSettings
+from fireswarm.settings.swarm import ReceiverSettings
 from fireswarm.storage.documents.paths import NOTICES
 from fireswarm.storage.documents.queries import ids_after
 from fireswarm.swarm.notices.duty import AGAIN_SECONDS, PAUSES

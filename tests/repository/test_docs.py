@@ -181,7 +181,7 @@ def test_pages_name_only_known_environment_variables() -> None:
         STORE_TOKEN: "src/fireswarm/settings/trust.py",
         FOLDER_OF_TASKS: "compose.yaml",
         "FIRESWARM_LOG_FORMAT": "src/fireswarm/cli/swarm/main.py",
-        "FIRESWARM_NOTIFY_SECRET": "src/fireswarm/settings/notify.py",
+        "FIRESWARM_NOTIFY_SECRET": "src/fireswarm/settings/swarm.py",
         VARIABLE: "src/fireswarm/settings/trust.py",
         "FIRESWARM_PUBLIC_SKILLS": "tests/packs/test_public_skills.py",
         "FIRESWARM_PUBLIC_SKILLS_PYTHON": "tests/packs/test_public_skills.py",

@@ -88,9 +88,7 @@ class StepDecision(StrEnum):
 WAITS_FOR_OTHERS = frozenset({StatusReason.DEPENDENCIES, StatusReason.DELEGATING})
 """Blocked until other tasks end; the commit that ends the last of them queues the task."""
 
-GIVEN_UP = frozenset(
-    {StatusReason.DEAD_LETTER, StatusReason.DEADLINE_EXCEEDED, StatusReason.ESCALATED, StatusReason.GATE_FAILED}
-)
+GIVEN_UP = frozenset(map(StatusReason, ("dead_letter", "deadline_exceeded", "escalated", "gate_failed")))
 """Blocked until an operator acts; the waiting tasks are notified."""
 
 
@@ -291,10 +289,8 @@ class Task(ModelChoice, Stored):
     @property
     def needs_person(self) -> bool:
         """True for a blocked task that neither time nor other tasks move on; so is one without a reason."""
-        if self.status is not TaskStatus.BLOCKED or self.status_reason is None:
-            return self.status is TaskStatus.BLOCKED
-        by_itself = self.status_reason is StatusReason.PAUSED and self.not_before is not None
-        return self.status_reason in NEEDS_PERSON and not by_itself
+        starts = self.status_reason is StatusReason.PAUSED and self.not_before is not None
+        return self.status is TaskStatus.BLOCKED and self.status_reason in {*NEEDS_PERSON, None} and not starts
 
     def awaits_child(self, task_id: str) -> bool:
         """Return True if this task, when it waits for children, waits for this one."""

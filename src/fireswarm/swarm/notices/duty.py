@@ -17,7 +17,7 @@ from fireswarm.contracts.limits import truncate
 from fireswarm.contracts.ports import Query, Snapshot, Update
 from fireswarm.contracts.swarm.task import NEEDS_PERSON
 from fireswarm.errors import Conflict
-from fireswarm.settings.notify import ReceiverSettings
+from fireswarm.settings.swarm import ReceiverSettings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import notice_path
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot

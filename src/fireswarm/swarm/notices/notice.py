@@ -17,7 +17,7 @@ from fireswarm.contracts.ports import Clock, Create, Snapshot, Store
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput
 from fireswarm.llm.budget import Limit
-from fireswarm.settings.notify import NoticeKind, ReceiverSettings
+from fireswarm.settings.swarm import NoticeKind, ReceiverSettings
 from fireswarm.storage.documents.build import plain
 from fireswarm.storage.documents.paths import notice_path
 

@@ -20,7 +20,7 @@ from fireswarm.errors import ConfigError
 from fireswarm.processes.confinement.process_limits import ProcessLimits
 from fireswarm.processes.output import OutputTail
 from fireswarm.processes.run import CannotStart, Confined, Program
-from fireswarm.settings.notify import ReceiverSettings
+from fireswarm.settings.swarm import ReceiverSettings
 from fireswarm.swarm.notices.notice import Notice, body_of
 
 MAX_OUTPUT_BYTES = 4_000
