@@ -145,6 +145,7 @@ WRONG: dict[str, Callable[[], str]] = {
     "no address": lambda: token(email=None),
     "another key": lambda: token(OTHER_SIGNER),
     "an unknown key": lambda: jwt.encode(SIGNER, {"aud": AUDIENCE}, key_id="key-2").decode(),
+    "a key that is a list": lambda: jwt.encode(SIGNER, {"aud": AUDIENCE}, key_id=["key-1"]).decode(),  # pyright: ignore
     "no signature": lambda: token().rpartition(".")[0] + ".",
     "no claims": lambda: jwt.encode(SIGNER, {}).decode(),
     "a malformed time": lambda: token(exp="tomorrow"),

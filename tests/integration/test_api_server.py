@@ -11,17 +11,21 @@ from typing import Any
 
 import anyio
 import httpx2
+import psutil
 import pytest
 from anyio.abc import SocketStream
 
 from fireswarm.api import connection, server, session
 from fireswarm.api.auth import Access, GoogleTokens
+from fireswarm.api.connection import MAX_AHEAD_BYTES
+from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Waiting
 from fireswarm.contracts.swarm.task import StatusReason
 from tests.support.api import HEADERS, TOKEN, serving
+from tests.support.fleet import until
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.swarm import SwarmRig, open_test_swarm
+from tests.support.swarm import SwarmRig, done, open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +113,44 @@ async def test_header_that_drips_in_after_a_response_is_cut_off(
                 with anyio.move_on_after(0.05):
                     received = await stream.receive()
                     assert b" 408 " in received
+
+
+async def test_a_client_that_sends_many_requests_ahead_is_disconnected(served: Served) -> None:
+    request = START.replace(b"GET /v1/status", b"GET /v1/tasks") + b"\r\n\r\n"
+    sent, ahead = 0, request * 1_000
+    with anyio.fail_after(PATIENCE_SECONDS), contextlib.suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+        async with await served.connect(b"") as stream, anyio.create_task_group() as group:
+
+            async def read() -> None:
+                with contextlib.suppress(anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError):
+                    while True:
+                        await stream.receive()
+                group.cancel_scope.cancel()
+
+            group.start_soon(read)
+            while sent < 100 * MAX_AHEAD_BYTES:
+                await stream.send(ahead)
+                sent += len(ahead)
+            raise AssertionError("the server takes requests without end")
+    assert (await served.client.get("/v1/status")).status_code == 200
+
+
+async def test_a_client_that_reads_nothing_of_an_answer_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fireswarm.api.connection.STALLED_SECONDS", 0.01)
+    async with open_test_swarm(session="s1") as swarm, serving(swarm, Access(TOKEN)) as port:
+        uri = await swarm.client.parts.blobs.put("s1/big", b"x" * 20_000_000)
+        task = await swarm.submit("big", session="s1")
+        held = await swarm.claim_one()
+        await swarm.settle(held, done("short", artifacts=(Artifact(type="file", name="big", uri=uri),)))
+        asked = START.replace(b"/v1/status", f"/v1/tasks/{task.task_id}/artifacts/big".encode()) + b"\r\n\r\n"
+
+        async def is_closed() -> bool:
+            found = psutil.Process().net_connections("tcp")
+            return not any(each.laddr.port == port and each.status == "ESTABLISHED" for each in found)
+
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            await stream.send(asked)
+            await until(is_closed, seconds=PATIENCE_SECONDS, what="closing the connection")
 
 
 STRICT = (
@@ -225,6 +267,9 @@ def nested(depth: int) -> str:
 async def test_deeply_nested_headers_and_cursors_are_refused(served: Served) -> None:
     last = {"Last-Event-ID": nested(9_000)}
     assert problem(await served.client.get("/v1/events", headers=last)) == (422, "invalid_input")
+    end_of_time = base64.urlsafe_b64encode(b'["9999-12-31T23:59:59-14:00","",{},0]').decode()
+    answer = await served.client.get("/v1/events", headers={"Last-Event-ID": end_of_time})
+    assert problem(answer) == (422, "invalid_input")
     assert problem(await served.client.get(f"/v1/tasks?cursor={nested(700)}")) == (422, "invalid_input")
     for token in (f"{nested(9_000)}.e30.e30", f"e30.{nested(9_000)}.e30"):
         answer = await served.client.get("/v1/status", headers={"Authorization": f"Bearer {token}"})

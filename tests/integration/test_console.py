@@ -54,6 +54,8 @@ async def browser() -> AsyncGenerator[Browser]:
 async def test_link_works_once_and_gives_a_cookie_that_scripts_and_other_sites_cannot_use(browser: Browser) -> None:
     secret = browser.console.entrance.new_link()
     async with httpx2.AsyncClient(transport=browser.transport, base_url="http://localhost") as other:
+        preview = await other.head(browser.console.link("", secret))  # as a program that previews links sends it
+        assert (preview.status_code, dict(other.cookies)) == (200, {})
         assert (await other.get("/ui/")).status_code == 401
         entered = await other.get(browser.console.link("", secret))
         cookie = entered.headers["set-cookie"].lower()

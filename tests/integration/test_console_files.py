@@ -42,6 +42,11 @@ async def with_file(browser: Browser, name: str, content: Any, mime: str | None 
 
 SHOWN = {
     "a table": ("prices.csv", b"\xef\xbb\xbfname;price\nb\xc3\xbccher;3,5\n", '<th scope="col">price</th>'),
+    "tabs": ("prices.csv", b"name\tprice\nb,c\t3,5\n", '<th scope="col">price</th>'),
+    "one column": ("names.csv", b"name\nx\n", '<th scope="col">name</th>'),
+    "lines that the standard library searches for seconds": ("odd.csv", b'\n"' * 5_000, "<table"),
+    "long Markdown": ("long.md", b"**a** " * 20_000, "<pre>**a** **a**"),
+    "a wide table": ("wide.md", b"|" * 70 + b"\n" + b"|-" * 69 + b"|\n", "<pre>||||"),
     "a cell": ("prices.csv", b"name,price\n<b>x</b>,1\n", "<td>&lt;b&gt;x&lt;/b&gt;</td>"),
     "Markdown": ("notes.md", b"# Title\n\n<script>alert(1)</script> **bold**\n", "<strong>bold</strong>"),
     "a diff": ("work.diff", b"--- a\n+++ b\n@@ -1 +1 @@\n-<i>\n+new\n", '<span class="removed">-&lt;i&gt;</span>'),
@@ -104,3 +109,14 @@ async def test_file_that_is_not_there_is_a_page(browser: Browser) -> None:
     task = await with_file(browser, "x.txt", b"x")
     for number in ("1", "-1", "x", "9" * 30):
         assert "has no file" in await browser.page(f"/tasks/{task.task_id}/files/{number}/shown", 404)
+
+
+async def test_a_file_is_sent_piece_by_piece(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = await with_file(browser, "big.bin", b"x" * 3_000_000)
+
+    async def read_whole(*_: object, **__: object) -> bytes:
+        raise AssertionError("the whole file was read into memory")
+
+    monkeypatch.setattr(type(browser.swarm.client.parts.blobs), "get", read_whole)
+    saved = await browser.client.get(f"/ui/tasks/{task.task_id}/files/0")
+    assert saved.content == b"x" * 3_000_000 and saved.headers["content-type"] == "application/octet-stream"

@@ -95,18 +95,20 @@ class MadeNode:
 
 
 @contextmanager
-def made_node(texts: dict[str, str], **context: Any) -> Generator[MadeNode]:
-    """Make a node of a folder with these files, and import it."""
+def made_node(texts: dict[str, str], source_file: str = "", **context: Any) -> Generator[MadeNode]:
+    """Make a node of a folder with these files, or of one of them, and import it."""
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "source"
         lay_out(texts, source)
+        source /= source_file
         result, files = run_steps(source, Path(place) / "work", name="made", **context)
         assert result.state is SkillState.COMPLETED, result.summary
         project = Path(place) / "project"
         lay_out(files.tree(PROJECT), project)
         sys.path.insert(0, str(project))
         try:
-            yield MadeNode(importlib.import_module("nodes.made"), files)
+            package = next(iter(files.names(f"{PROJECT}nodes/"))).removeprefix(PROJECT).split("/")[1]
+            yield MadeNode(importlib.import_module(f"nodes.{package}"), files)
         finally:
             sys.path.remove(str(project))
             for name in [name for name in sys.modules if name == "nodes" or name.startswith("nodes.")]:

@@ -13,6 +13,9 @@ from fireswarm import pipelines
 MAX_LINE_CHARS = 100
 """Longer objects have a line for each entry."""
 
+_ORIGIN = re.compile(r"(https?://[^/?#{}@\\]+)(?=[/?#]|$)")
+_AUTHORITY = re.compile(r"(?:https?://)?[^/?#]*")
+
 NAMES = ("MISSING", *(name for name, each in vars(pipelines.shaping).items() if callable(each) and name.islower()))
 """Names of shaping.py that such code may use."""
 
@@ -46,6 +49,14 @@ def code_of(operation: pipelines.Operation, about: str) -> str:
     return "\n".join([*head, *lines]) + "\n"
 
 
+def origins_of(schema: pipelines.NodeSchema) -> tuple[str, ...]:
+    """Return the servers that the addresses of all operations name, without those that are made of values."""
+    templates = [operation.template for operation in schema.operations if operation.template is not None]
+    paths = (request.path for template in templates for request in template.list_requests())
+    found = {_ORIGIN.match(pattern) for path in paths for pattern in pipelines.patterns_of(path)}
+    return tuple(sorted({each[1] for each in found if each}))
+
+
 def names_used(code: str) -> list[str]:
     """Return the names of shaping.py in *code*."""
     return sorted(names_in(code).intersection(NAMES))
@@ -74,12 +85,23 @@ def _literal(value: Any) -> str:
 
 
 def _sending(request: Any, depth: int = 1) -> str:
-    arguments = [text_literal(request.method), expression(request.path, depth)]
+    path = expression(request.path, depth)
+    arguments = [text_literal(request.method), f"Told({path})" if _is_told(request.path) else path]
     body = "body" if request.encoding == "json" else request.encoding
     for name, value in (("query", request.query), (body, request.body), ("headers", request.headers)):
         if value is not None:
             arguments.append(f"{name}=content({expression(value, depth + 1)})")
     return call_expression("send", arguments, depth)
+
+
+def _is_told(path: Any) -> bool:
+    """Return True if the server of an address may be what an answer names."""
+    roots = (pipelines.ANSWERS, pipelines.values.PAGE, pipelines.values.EACH)
+    for pattern in pipelines.patterns_of(path):
+        server = _AUTHORITY.match(pattern)
+        if server and any(f"{{{root}" in server[0] for root in roots):
+            return True
+    return False
 
 
 def _following(pages: Any, number: str) -> str:

@@ -36,6 +36,7 @@ def run(request: SkillRequest) -> SkillResult:
         "server": f"{schema.name.upper()}_BASE_URL",
         "display_name": _plain(schema.display_name or schema.name),
         "base_url": _plain(schema.base_url),
+        "origins": repr(operations.origins_of(schema)),
     }
     package = f"nodes/{schema.name}"
     scope = [f"{package}/**", f"tests/test_{schema.name}*.py", f"tests/{schema.name}*.json"]
@@ -43,7 +44,8 @@ def run(request: SkillRequest) -> SkillResult:
     stubs = "\n".join(_function(schema, operation) for operation in schema.operations)
     used = operations.names_used(stubs)
     imports = f"from .shaping import {', '.join(used)}\n" if used else ""
-    imports += f"from .transport import {'Send, credential' if 'credential' in operations.names_in(stubs) else 'Send'}"
+    further = operations.names_in(stubs).intersection(("Told", "credential"))
+    imports += f"from .transport import {', '.join(['Send', *sorted(further)])}"
     methods = typed.methods_of(schema, inputs, _about)
     pages = {each.key: _paging(each) for each in schema.operations if each.paging is not None}
     values |= {"stubs": stubs, "imports": imports, "methods": methods} | _names(has_pages=bool(pages))

@@ -70,12 +70,15 @@ def _transpiler(file: Path, near: Path, program: str) -> Path:
 def _read_node(output: Path, name: str) -> dict[str, Any]:
     """Return the first node of a recording. The node's code could have written it. Raises InvalidInput."""
     try:
-        recorded = json.loads(read_regular_file(output, MAX_BYTES, follow=False))
+        content = read_regular_file(output, MAX_BYTES, follow=False)
+        recorded = json.loads(content)
+        if b"\\ud" in content.lower():  # half of a character, which no file can hold
+            recorded = json.loads(json.dumps(recorded, ensure_ascii=False).encode("utf-8", "replace"))
         if not recorded.get("nodes"):
             why = recorded.get("error") or "it exports no class with a description"
             raise errors.InvalidInput(f"{name} is no node that can be run: {truncate(str(why))}")
         pipelines.recorded_node(recorded["nodes"][0])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise errors.InvalidInput(f"the recording of {name} cannot be read: {truncate(str(error))}") from error
     output.unlink()
     return recorded["nodes"][0]

@@ -101,7 +101,9 @@ class GoogleTokens:
             key = jwt.decode_header(token).get("kid")
         except (ValueError, AttributeError, RecursionError):
             return None
-        certs = await self._keys(str(key))
+        if not isinstance(key, str):
+            return None
+        certs = await self._keys(key)
         if key not in certs:
             return None
 

@@ -23,6 +23,12 @@ from fireswarm.api.problems import Refusal
 HEADER_SECONDS = 5.0
 """Time limit for a complete request header, from the connection's start or the first byte after a response."""
 
+STALLED_SECONDS = 30.0
+"""Time for which a client may read nothing of an answer that is under way."""
+
+MAX_AHEAD_BYTES = 65_536
+"""Maximum size of further requests that are received while one is answered: uvicorn reads on as soon as it can."""
+
 MAX_WAITING = 200
 """Maximum number of connections without a request in progress.
 
@@ -59,7 +65,8 @@ class BoundedConnection(H11Protocol):
     def __init__(self, *args: Any, **more: Any) -> None:
         """Pass all arguments to uvicorn's protocol."""
         super().__init__(*args, **more)
-        cast("Any", self.conn)._receive_buffer = StrictBuffer()
+        self._received = cast("Any", self.conn)._receive_buffer = StrictBuffer()
+        self._stalled: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._since = self.loop.time()
 
@@ -78,13 +85,29 @@ class BoundedConnection(H11Protocol):
             min(waiting, key=lambda item: item._since).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the time limit."""
+        """Stop the time limits."""
         self._stop_limit()
+        self.resume_writing()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Stop writing to a client that does not read, and close its connection unless it reads on soon."""
+        super().pause_writing()
+        self._stalled = self._stalled or self.loop.call_later(STALLED_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Write on: the client reads."""
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def data_received(self, data: bytes) -> None:
         """Receive bytes; a complete header ends the time limit."""
         super().data_received(data)
+        if self.conn.their_state is h11.DONE and len(self._received) > MAX_AHEAD_BYTES:
+            self.transport.abort()
+            return
         if not self.waits:
             self._stop_limit()
         elif self._deadline is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Generator, Hashable
+from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, cast
 
 import anyio
 from fastapi import Depends, Path, Request
+from fastapi.responses import FileResponse, Response
 
 from fireswarm.api.models.base import Id
 from fireswarm.client import Swarm
@@ -17,12 +18,17 @@ from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import NotFound
 from fireswarm.redaction import Redactor
+from fireswarm.swarm.records.artifacts import Content
 
 MAX_STREAMS, MAX_STREAMS_OF_CALLER = 250, 100
 """Maximum number of event streams at once, of all callers and with one token.
 
 With the connections that wait for a request, they stay below the server's MAX_CONNECTIONS: other requests are answered.
 """
+
+
+MAX_KEPT = 100
+"""Maximum number of things that are kept at once."""
 
 
 @dataclass(slots=True)
@@ -39,8 +45,17 @@ class Kept:
             if (kept := self._kept.get(name)) is not None and now - kept[0] < seconds:
                 return kept[1]
             value = await read()
+            self._kept.pop(name, None)
             self._kept[name] = anyio.current_time(), value
-            return value
+        self._drop_oldest()
+        return value
+
+    def _drop_oldest(self) -> None:
+        """Drop what was read first: there is an entry for each objective that was ever looked at."""
+        for name in list(self._kept)[: max(0, len(self._kept) - MAX_KEPT)]:
+            del self._kept[name]
+        for name in [name for name, lock in self._reading.items() if name not in self._kept and not lock.locked()]:
+            del self._reading[name]
 
     def forget(self) -> None:
         """Read everything anew: something has changed."""
@@ -88,6 +103,14 @@ class ApiSession:
         if snapshot.data is None or snapshot.data.get("session_hash") != self.session:
             raise NotFound(f"there is no {noun} {snapshot.id}")
         return snapshot
+
+
+def attachment(content: Content, headers: Mapping[str, str]) -> Response:
+    """Return the response with an artifact, which a browser saves. A file is sent piece by piece as it is read."""
+    named = {**headers, "Content-Disposition": f'attachment; filename="{content.file_name}"'}
+    if content.path is not None:
+        return FileResponse(content.path, headers=named, media_type=content.media_type)
+    return Response(content.data, media_type=content.media_type, headers=named)
 
 
 def _session(request: Request) -> ApiSession:

@@ -71,6 +71,7 @@ class StreamPosition:
             changed = None if at is None else datetime.fromisoformat(at)
             if changed is not None and changed.tzinfo is None:
                 raise ValueError("a time without a zone")
+            changed = changed and changed.astimezone(UTC)  # at the end of time, an OverflowError
             counts = {str(name): int(count) for name, count in dict(runs).items()}
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, binascii.Error) as error:
             raise InvalidInput("unknown Last-Event-ID; reconnect without it") from error

@@ -46,6 +46,7 @@ from fireswarm.pipelines.node.request_template import (
     OperationTemplate,
     common_base,
     infer,
+    patterns_of,
 )
 from fireswarm.pipelines.node.schema import (
     MAX_OPERATIONS,
@@ -148,6 +149,7 @@ __all__ = [
     "measure_markdown",
     "operation_keys",
     "package_root",
+    "patterns_of",
     "page_as_markdown",
     "quote_address",
     "read_unchanged",

@@ -22,7 +22,7 @@ MODULES = frozenset(
 """Modules of Python without a way to processes, a network or files that code chooses."""
 
 TRANSPORT = frozenset(
-    {"BASE_URL", "TIMEOUT_SECONDS", "ApiError", "Send", "base_url", "credential", "send_over_http", "written"}
+    {"BASE_URL", "TIMEOUT_SECONDS", "ApiError", "Send", "Told", "base_url", "credential", "send_over_http", "written"}
 )
 """What a node may take from its transport, its one way to a network."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import anyio
+from anyio import to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -24,6 +25,7 @@ from fireswarm.api.console.pages import agents, files, inbox, mail, overview, ru
 from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.problems import refusal_of
+from fireswarm.api.session import attachment
 from fireswarm.errors import FireswarmError, StoreUnavailable
 
 STATIC = {name: Path(__file__).parent / "static" / name for name in ("console.css", "console.js", "icon.svg")}
@@ -128,7 +130,7 @@ def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Res
         console: WebConsole = request.app.state.console
         visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
         if visitor is None:
-            return _render(console, None, Shown("enter.html", status=401), request)
+            return await _render(console, None, Shown("enter.html", status=401), request)
         path = {name: str(value) for name, value in request.path_params.items()}
         try:
             form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=MAX_FIELDS))
@@ -172,8 +174,7 @@ async def _respond(console: WebConsole, visitor: Visitor, answer: Answer, reques
         query = f"?{urlencode({'done': answer.done})}" if answer.done else ""
         return RedirectResponse(f"{PREFIX}{answer.path}{query}", 303, HEADERS)
     if isinstance(answer, Download):
-        named = {"Content-Disposition": f'attachment; filename="{answer.file_name}"'}
-        return Response(answer.data, media_type=answer.media_type, headers={**HEADERS, **named})
+        return attachment(answer.content, HEADERS)
     waiting = ""
     if not console.feed.away:
         try:
@@ -181,10 +182,13 @@ async def _respond(console: WebConsole, visitor: Visitor, answer: Answer, reques
                 waiting = (await inbox.find_waiting(console)).count
         except FireswarmError as error:
             logger.warning("the inbox cannot be read: %s", error)
-    return _render(console, visitor, answer, request, waiting)
+    return await _render(console, visitor, answer, request, waiting)
 
 
-def _render(console: WebConsole, visitor: Visitor | None, page: Shown, request: Request, waiting: str = "") -> Response:
+async def _render(
+    console: WebConsole, visitor: Visitor | None, page: Shown, request: Request, waiting: str = ""
+) -> Response:
+    """Return the response with a page, which a thread makes: other requests go on meanwhile."""
     values: dict[str, Any] = {
         "prefix": PREFIX,
         "visitor": visitor,
@@ -194,7 +198,8 @@ def _render(console: WebConsole, visitor: Visitor | None, page: Shown, request: 
         "away": console.feed.away,
         **page.values,
     }
-    text = console.environment.get_template(page.template).render(values)
+    template = console.environment.get_template(page.template)
+    text = await to_thread.run_sync(template.render, values)
     return Response(text, page.status, HEADERS, "text/html; charset=utf-8")
 
 
@@ -207,9 +212,11 @@ async def _enter(request: Request) -> Response:
     console: WebConsole = request.app.state.console
     entrance = console.entrance
     given = request.cookies.get(entrance.cookie, "")
+    if request.method == "HEAD":  # of a program that previews links: the link is for a browser
+        return Response(headers=HEADERS)
     value = entrance.enter(request.query_params.get("key", ""))
     if value is None and entrance.visitor(given) is None:
-        return _render(console, None, Shown("enter.html", status=401), request)
+        return await _render(console, None, Shown("enter.html", status=401), request)
     response = RedirectResponse(f"{PREFIX}/", 303, HEADERS)
     if value is not None:
         secure = request.url.scheme == "https"
@@ -241,9 +248,9 @@ async def _show_http_error(request: Request, error: Exception) -> Response:
     title = HTTPStatus(status).phrase
     console: WebConsole = request.app.state.console
     visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
-    return _render(console, visitor, _problem(status, title, "There is no such page."), request)
+    return await _render(console, visitor, _problem(status, title, "There is no such page."), request)
 
 
 async def _show_fault(request: Request, error: Exception) -> Response:
     detail = "The console could not make this page: see the log of the process that serves it."
-    return _render(request.app.state.console, None, _problem(500, "internal error", detail), request)
+    return await _render(request.app.state.console, None, _problem(500, "internal error", detail), request)

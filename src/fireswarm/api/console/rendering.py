@@ -28,6 +28,9 @@ SAFE_TAGS = frozenset(
 MAX_CLEANED_CHARS = 10_000
 """Of a text of which a line is shown, this much is searched for secrets before it is cut."""
 
+MAX_MARKDOWN_CHARS, MAX_TABLE_COLUMNS = 50_000, 60
+"""Limits of what is drawn as Markdown: of these, the slowest known takes a second, in a thread."""
+
 AGES = ((90, 1, "s"), (5_400, 60, "min"), (129_600, 3_600, "h"), (float("inf"), 86_400, "d"))
 """Units of an age: up to how many seconds, and the seconds of one."""
 
@@ -103,7 +106,12 @@ def draw_diff(text: str) -> Markup:
 
 
 def draw_markdown(text: str) -> Markup:
-    """Return a model's Markdown as HTML: its HTML as text, no images, links to the web and mail only."""
+    """Return a model's Markdown as HTML: its HTML as text, no images, links to the web and mail only.
+
+    A long text, and one with a wide table, stays as it is: a few kinds of both take time by their square.
+    """
+    if len(text) > MAX_MARKDOWN_CHARS or any(line.count("|") > MAX_TABLE_COLUMNS for line in text.splitlines()):
+        return Markup("<pre>{}</pre>").format(text)
     drawn = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("image").render(text)
     schemes = {"http", "https", "mailto"}
     return Markup(nh3.clean(drawn, tags=set(SAFE_TAGS), attributes={"a": {"href"}}, url_schemes=schemes))

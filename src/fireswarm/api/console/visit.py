@@ -14,6 +14,7 @@ from fireswarm.api.console.feed import Feed
 from fireswarm.api.console.rendering import make_environment
 from fireswarm.client import Swarm
 from fireswarm.redaction import Redactor
+from fireswarm.swarm.records.artifacts import Content
 
 PREFIX = "/ui"
 """Path below which the console is served."""
@@ -77,9 +78,7 @@ class Goto:
 class Download:
     """A file that the browser saves: it is never shown in the console's own place."""
 
-    data: bytes
-    media_type: str
-    file_name: str
+    content: Content
 
 
 DONE: Mapping[str, str] = {

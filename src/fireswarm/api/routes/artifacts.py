@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from fireswarm.api.session import CurrentSession, InPath
+from fireswarm.api.session import CurrentSession, InPath, attachment
 from fireswarm.errors import NotFound
-from fireswarm.swarm.records.artifacts import find_artifact, read_content
+from fireswarm.swarm.records.artifacts import find_artifact, open_content
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
 MAX_ARTIFACT_BYTES = 50_000_000
-"""Largest artifact that is served; the whole content is held in memory."""
+"""Largest artifact that is served."""
 
 CONTENT: dict[int | str, dict[str, Any]] = {
     200: {
@@ -33,6 +33,4 @@ async def get_artifact(
     artifact = find_artifact(await given.task(task_id), name)
     if artifact.uri is not None and not given.swarm.parts.blobs.holds(artifact.uri, given.session):
         raise NotFound(f"the artifact {name!r} is not in the blob store of this session")
-    content = await read_content(given.swarm.parts.blobs, artifact, MAX_ARTIFACT_BYTES)
-    headers = {"Content-Disposition": f'attachment; filename="{content.file_name}"'}
-    return Response(content.data, media_type=content.media_type, headers=headers)
+    return attachment(await open_content(given.swarm.parts.blobs, artifact, MAX_ARTIFACT_BYTES), {})

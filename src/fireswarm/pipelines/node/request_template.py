@@ -59,7 +59,7 @@ class RequestTemplate(Contract):
     @property
     def shown_path(self) -> str:
         """One path, with the dotted names in it in braces."""
-        return next(_patterns(self.path), "")
+        return next(patterns_of(self.path), "")
 
 
 class FurtherPages(Contract):
@@ -76,8 +76,8 @@ class FurtherPages(Contract):
 class OperationTemplate(Contract):
     """The requests of an operation in sequence, and what its items are made of.
 
-    ``authentication`` is how the credential is added: by what the requests show (none, generic, function), or declared
-    (the name of a kind such as oAuth2Api). ``cases`` is the number of recorded inputs that the template repeats.
+    ``authentication``: what the requests show (none, generic, function), or a declared kind such as oAuth2Api.
+    ``cases``: number of recorded inputs that the template repeats.
     """
 
     requests: tuple[RequestTemplate, ...] = Field(min_length=1)
@@ -86,11 +86,15 @@ class OperationTemplate(Contract):
     authentication: str = "none"
     cases: int = Field(default=0, ge=0)
 
+    def list_requests(self) -> Iterator[RequestTemplate]:
+        """Yield all requests, those for further pages too."""
+        yield from self.requests
+        yield from (request.pages.further for request in self.requests if request.pages is not None)
+
     def values(self) -> Iterator[Value | None]:
         """Yield all values of requests and items."""
-        for request in self.requests:
-            for each in (request, *((request.pages.further,) if request.pages else ())):
-                yield from (each.path, each.query, each.headers, each.body)
+        for each in self.list_requests():
+            yield from (each.path, each.query, each.headers, each.body)
         yield self.items
 
 
@@ -108,16 +112,17 @@ class Made(NamedTuple):
     encoding: str
 
 
-def _patterns(path: Value | None) -> Iterator[str]:
+def patterns_of(path: Value | None) -> Iterator[str]:
+    """Yield what a path may be, with the dotted names in braces."""
     match path:
         case Address():
             yield path.pattern
         case Either():
-            yield from _patterns(path.filled)
-            yield from _patterns(path.empty)
+            yield from patterns_of(path.filled)
+            yield from patterns_of(path.empty)
         case Chosen():
             for row in path.table:
-                yield from _patterns(row.made)
+                yield from patterns_of(row.made)
         case _:
             return
 
@@ -135,13 +140,12 @@ def infer(cases: Sequence[Case], base: str) -> OperationTemplate:
         raise NoTemplate(str(error)) from error
     paged = frozenset(number for each in steps for number, step in enumerate(each) if step and step.cursors)
     seen = [_Seen(case, each, paged) for case, each in zip(sent, steps, strict=True)]
-    first = sent[0].requests[-1]
     requests = tuple(_infer_request(seen, number, base) for number in range(len(steps[0])))
     template = OperationTemplate(
         requests=requests,
         items=_infer_items(seen, [each.when for each in requests if each.when is not None]),
-        credential=first.credential or next(iter(sent[0].credentials), ""),
-        authentication=first.authentication,
+        credential=sent[0].requests[-1].credential or next(iter(sent[0].credentials), ""),
+        authentication=sent[0].requests[-1].authentication,
         cases=len(sent),
     )
     _refuse_entries(template)

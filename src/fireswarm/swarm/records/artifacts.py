@@ -6,6 +6,7 @@ import json
 import mimetypes
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from fireswarm.contracts.ports import Blobs
@@ -22,11 +23,12 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The bytes of an artifact, with media type and file name."""
+    """The bytes of an artifact, with media type and file name; with a ``path``, they are in this file instead."""
 
     data: bytes
     media_type: str
     file_name: str
+    path: Path | None = None
 
 
 def name_of(artifact: Artifact) -> str:
@@ -56,6 +58,16 @@ def with_present_uris(task: Task, blobs: Blobs) -> Task:
         for artifact in task.result.artifacts
     )
     return task.model_copy(update={"result": task.result.model_copy(update={"artifacts": artifacts})})
+
+
+async def open_content(blobs: Blobs, artifact: Artifact, max_bytes: int) -> Content:
+    """Return an artifact to send on: a file is not read into memory. Raises what `read_content` raises."""
+    if artifact.uri is None or artifact.mime == STORED_VALUE:
+        return await read_content(blobs, artifact, max_bytes)
+    name = name_of(artifact)
+    _check_size(name, await blobs.size(artifact.uri), max_bytes)
+    path = await blobs.local_path(artifact.uri)
+    return Content(b"", _media_type(artifact.mime, name), safe_file_name(name), path)
 
 
 async def read_content(blobs: Blobs, artifact: Artifact, max_bytes: int | None = None) -> Content:

@@ -13,14 +13,12 @@ from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import NotFound
 from fireswarm.redaction import Redactor
-from fireswarm.swarm.records.artifacts import Content, name_of, read_content
+from fireswarm.swarm.records.artifacts import Content, name_of, open_content, read_content
 
 MAX_FILE_BYTES = 50_000_000
-"""Largest file that is served; the whole content is held in memory."""
+"""Largest file that is served."""
 
 MAX_SHOWN_CHARS = 200_000
-SNIFFED_CHARS = 10_000
-"""Of a table, the separator is guessed from so many."""
 
 MAX_ROWS, MAX_COLUMNS, MAX_CELL_CHARS, MAX_FIELDS = 200, 40, 300, 200
 """What is shown of a table, and of the fields of a JSON document."""
@@ -31,13 +29,14 @@ _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 
 async def download(visit: Visit) -> Download:
     """Return a file of the task. It is saved, never shown: a model or a stranger wrote it."""
-    _, _, content = await _read(visit)
-    return Download(content.data, content.media_type, content.file_name)
+    _, artifact = await _find(visit)
+    return Download(await open_content(visit.swarm.parts.blobs, artifact, MAX_FILE_BYTES))
 
 
 async def show(visit: Visit) -> Shown:
     """Make the page of one file."""
-    task, artifact, content = await _read(visit)
+    task, artifact = await _find(visit)
+    content = await read_content(visit.swarm.parts.blobs, artifact, MAX_FILE_BYTES)
     name = name_of(artifact)
     kind, shown, is_cut = _prepare(content, name, visit.console.redactor)
     values = {
@@ -53,8 +52,8 @@ async def show(visit: Visit) -> Shown:
     return Shown("file.html", values)
 
 
-async def _read(visit: Visit) -> tuple[Task, Artifact, Content]:
-    """Read the file that an address names. Raises NotFound."""
+async def _find(visit: Visit) -> tuple[Task, Artifact]:
+    """Return the task and the file that an address names. Raises NotFound."""
     swarm = visit.swarm
     task = await swarm.get(visit.path["task_id"])
     artifacts = task.result.artifacts if task.result is not None else ()
@@ -64,7 +63,7 @@ async def _read(visit: Visit) -> tuple[Task, Artifact, Content]:
     artifact = artifacts[int(number)]
     if artifact.uri is not None and not swarm.parts.blobs.holds(artifact.uri, task.session_hash):
         raise NotFound("this file is not in the blob store of its session")
-    return task, artifact, await read_content(swarm.parts.blobs, artifact, MAX_FILE_BYTES)
+    return task, artifact
 
 
 def _prepare(content: Content, name: str, redactor: Redactor) -> tuple[str, Any, bool]:
@@ -93,12 +92,11 @@ def _prepare(content: Content, name: str, redactor: Redactor) -> tuple[str, Any,
 
 def _prepare_table(text: str, is_cut: bool, redactor: Redactor) -> tuple[str, Any, bool]:
     """Return the first rows of a table; its text if it is none."""
+    first = text.partition("\n")[0]
+    separator = max(",;\t|", key=first.count)
+    lines = io.StringIO(text)
     try:
-        dialect: Any = csv.Sniffer().sniff(text[:SNIFFED_CHARS], ",;\t|")
-    except csv.Error:
-        dialect = "excel"
-    try:
-        rows = [row for _, row in zip(range(MAX_ROWS + 1), csv.reader(io.StringIO(text), dialect), strict=False)]
+        rows = [row for _, row in zip(range(MAX_ROWS + 1), csv.reader(lines, delimiter=separator), strict=False)]
     except csv.Error:
         return "text", text, is_cut
     is_wide = any(len(row) > MAX_COLUMNS for row in rows)
