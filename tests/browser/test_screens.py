@@ -59,8 +59,18 @@ def test_each_screen_holds_its_rules(look: str, place: Place, tasks: dict[str, s
             console.check()
         console.open(f"tasks/{tasks['plan']}")
         expect(console.page.get_by_text("4 children ended").first).to_be_visible()
-        console.page.get_by_role("link", name="epoch 1").first.click()
+        console.page.get_by_role("link", name="Run 1").first.click()
         console.check()
+
+
+def test_what_changes_before_a_page_hears_of_changes_appears_on_it(place: Place, browser: Browser) -> None:
+    """The server keeps the inbox for seconds: a page that reads it before its stream begins reads it once more."""
+    with watched(place, browser) as console:
+        page = console.page
+        page.route("**/events", lambda route: None)
+        console.open("inbox")
+        place.submit("break what is new", "executor", "fail")
+        expect(page.locator("article", has_text="break what is new")).to_be_visible()
 
 
 def test_question_is_answered_by_keys_alone(place: Place, browser: Browser) -> None:
@@ -120,10 +130,11 @@ def test_every_action_works_without_a_script(place: Place, browser: Browser) -> 
         console.open(f"tasks/{gave_up}")
         while not page.get_by_role("button", name="Try again").count():
             page.reload()
-        page.get_by_label("Budget in USD").fill("2.5")
+        page.get_by_label("Budget of this objective in USD").fill("2.5")
         page.get_by_role("button", name="Set").click()
         page.get_by_role("button", name="Try again").click()
-        page.get_by_role("button", name="Cancel with all tasks below").click()
+        page.locator("#actions summary", has_text="Cancel").click()
+        page.get_by_role("button", name="Cancel it with all tasks below, for good").click()
         assert place.status(gave_up) == "canceled"
 
 
@@ -132,13 +143,13 @@ PRESSES = """async () => {
   document.addEventListener("submit", (event) => { event.preventDefault(); event.stopPropagation(); }, true);
   const press = (pressed, detail) =>
     pressed.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, detail }));
-  const before = press(find("Cancel"), 1);
+  const before = press(find("Set"), 1);
   await new Promise((resolve) => {
     new MutationObserver(resolve).observe(document.getElementById("head"), { childList: true });
     document.dispatchEvent(new Event("visibilitychange"));
   });
   await new Promise((resolve) => setTimeout(resolve));
-  return { before, moved: press(find("Cancel"), 1), by_key: press(find("Say"), 0) };
+  return { before, moved: press(find("Set"), 1), by_key: press(find("Say"), 0) };
 }"""
 
 

@@ -272,3 +272,25 @@ async def test_run_of_a_task_that_a_person_took_away_is_ended(swarm: SwarmRig, h
         assert (ended["status"], bool(ended["ended_at"])) == ("timeout", True)
         if how != "deleted":
             assert (await swarm.task(task.task_id)).status is TaskStatus.DONE
+
+
+async def test_heartbeat_never_looks_late_while_the_process_lives(swarm: SwarmRig) -> None:
+    """An idle agent says at once that it works; one that became idle still keeps the time that it promised."""
+    gate = Gate()
+
+    async def state() -> str:
+        [status] = await swarm.core.heartbeats.read_reported()
+        return status.state_at(swarm.clock.now())
+
+    async with working(with_skills(swarm, gate=gate)):
+        await swarm.clock.advance(20)
+        assert await state() == "idle"
+        await swarm.submit(skill="gate")
+        await eventually(swarm, lambda: gate.began == 1, "working")
+        await swarm.clock.settle()
+        assert await state() == "working"
+        await swarm.clock.advance(13)
+        gate.opened.set()
+        for _ in range(70):
+            await swarm.clock.advance(1)
+            assert await state() in ("working", "idle")

@@ -34,7 +34,7 @@ class Browser:
         assert answer.status_code == status, answer.text
         return answer.text
 
-    async def send(self, path: str, **form: str) -> httpx2.Response:
+    async def send(self, path: str, /, **form: str) -> httpx2.Response:
         """Send a form as a page of the console does."""
         return await self.client.post(f"/ui{path}", data={"token": self.token, **form})
 

@@ -308,13 +308,8 @@ def run_code(template: OperationTemplate, parameters: Mapping[str, Any], send: C
     """Carry out an operation by the code that is written of its template."""
     code = WRITER.code_of(Operation(key="run", template=template), "Do it")
     known = {name: getattr(shaping, name) for name in WRITER.names_used(code)}
-    scope: dict[str, Any] = {
-        **known,
-        "Any": Any,
-        "Send": Any,
-        "Told": str,
-        "credential": {"token": "c_token"}.__getitem__,
-    }
+    scope: dict[str, Any] = {**known, "Any": Any, "Send": Any, "Told": str}
+    scope["credential"] = {"token": "c_token"}.__getitem__
     exec(code, scope)
 
     def send_parts(method: str, path: str, **sent: Any) -> Any:

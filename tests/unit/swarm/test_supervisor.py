@@ -81,3 +81,28 @@ async def reports_of(fleet: Supervisor, then: Callable[[], None] = lambda: None)
         with anyio.fail_after(PATIENCE_SECONDS):
             await enough.wait()
     return reports
+
+
+@pytest.mark.parametrize("forks", [pytest.param(True, marks=LINUX), False])
+async def test_reason_of_a_restart_is_what_the_ended_process_logged(tmp_path: Path, forks: bool) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "scout-1.log").write_text("a line of an earlier fleet\n")
+    fleet = failing_fleet(logs, forks)
+    fleet.arguments = ["--help"]
+    reports = await reports_of(fleet)
+    assert all("earlier fleet" not in report for report in reports)
+    assert fleet.places[0].ended.startswith("scout-1 ended with exit code 0 after ")
+
+
+async def test_processes_that_an_interrupt_ends_are_not_reported(tmp_path: Path) -> None:
+    fleet = failing_fleet(tmp_path / "logs", forks=False)
+    reports: list[str] = []
+    fleet.report = reports.append
+    fleet.arguments = ["--help"]
+    async with fleet.running():
+        place = fleet.places[0]
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while not place.ended:
+                await anyio.lowlevel.checkpoint()
+    assert reports == []

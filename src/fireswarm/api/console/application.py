@@ -64,6 +64,7 @@ PAGES: Mapping[str, PageMaker] = {
 }
 ACTIONS: Mapping[str, PageMaker] = {
     "/tasks": tasks.submit,
+    "/budget": spend.set_budget,
     "/tasks/{task_id}/{action}": task.act,
 }
 

@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from fireswarm.contracts.limits import clip
+from fireswarm.contracts.swarm.task import Task
 from fireswarm.redaction import Redactor, spell
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -59,6 +60,8 @@ def make_environment(redactor: Redactor) -> Environment:
     )
     environment.filters |= {
         "ago": describe_age,
+        "duration": describe_duration,
+        "clock": lambda moment: f"{moment:%H:%M:%S}" if isinstance(moment, datetime) else "",
         "clip": clean_line,
         "as_json": as_json,
         "quoted": quote_part,
@@ -92,6 +95,15 @@ def describe_age(moment: Any) -> Markup | str:
     return Markup('<time datetime="{at}" title="{at}">{number:.0f} {unit}</time>').format(
         at=moment.astimezone(UTC).isoformat(timespec="seconds"), number=seconds / size, unit=unit
     )
+
+
+def describe_duration(task: Task) -> str:
+    """Return how long an ended task took, from its creation on; "" for another."""
+    if task.ended_at is None:
+        return ""
+    seconds = max(0.0, (task.ended_at - task.created_at).total_seconds())
+    size, unit = next((size, unit) for limit, size, unit in AGES if seconds < limit)
+    return f"{seconds / size:.0f} {unit}"
 
 
 def draw_diff(text: str) -> Markup:

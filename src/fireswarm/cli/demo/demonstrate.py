@@ -62,7 +62,9 @@ async def demonstrate(
             if then is not None:
                 await then(swarm, task_id)
             if sys.stdin.isatty() and console.is_terminal and await anyio.to_thread.run_sync(_keeps_console):
-                console.print(f"open: {link.partition('enter?')[0]}, Ctrl-C closes it", soft_wrap=True, markup=False)
+                console.print(f"open {link}", soft_wrap=True, markup=False)
+                again = link.partition("enter?")[0]
+                console.print(f"or, if that link was used, {again} in the same browser; Ctrl-C ends it", soft_wrap=True)
                 await until_signal(anyio.sleep_forever)
             return status
 

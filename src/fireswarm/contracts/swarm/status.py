@@ -50,7 +50,7 @@ class AgentStatus(Stored):
 
     ``cpu`` is the load of the process and its children in percent of one core since the last beat, ``mem`` their
     resident bytes. The next beat follows after ``beat_seconds``. ``usage`` counts the operations that Firestore billed
-    for this agent since its start.
+    for this agent since its start. ``restarted`` says why the process replaced another one, "" for the first.
     """
 
     type: str = "agent_status"
@@ -67,6 +67,7 @@ class AgentStatus(Stored):
     host: str = ""
     pid: int = 0
     version: str = ""
+    restarted: str = ""
     created_at: Timestamp
     started_at: Timestamp | None = None
     expires_at: Timestamp | None = None

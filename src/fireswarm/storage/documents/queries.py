@@ -325,6 +325,12 @@ def changed_between(status: str, since: datetime, before: datetime) -> Query:
     return Query(TASKS, where=where, order_by=(("updated_at", "desc"),))
 
 
+def blocked_between(reason: str, since: datetime, before: datetime) -> Query:
+    """Tasks blocked for a reason that changed last at or after *since*, and before *before* (counted)."""
+    where: Filters = (("status_reason", "==", reason), ("updated_at", ">=", since), ("updated_at", "<", before))
+    return Query(TASKS, where=where, order_by=(("updated_at", "desc"),))
+
+
 def some_tasks(limit: int) -> Query:
     """Tasks in the order of their ids, with any content."""
     return Query(TASKS, limit=limit)

@@ -13,10 +13,11 @@ from typing import Any
 from fireswarm.contracts.base import command_line
 from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.ports import Clock, Merge, Store, Write
+from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.budget import Ledger, Limit, Spend
-from fireswarm.llm.spend import KEEP, OTHERS_FRESH_SECONDS
+from fireswarm.llm.spend import KEEP, OTHERS_FRESH_SECONDS, StoreLedger
 from fireswarm.settings.agent import BudgetSettings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MEMORY, task_path
@@ -95,13 +96,7 @@ class TaskLedger:
         elif budget.task_tokens or budget.task_usd:
             amounts = {"tokens": budget.task_tokens, "usd": budget.task_usd}
             limits.append(_limit("task", task, amounts, self.task.task_id, "budget.task"))
-        for scope, read, tokens, usd in (
-            (SESSION, self.session, budget.session_tokens, budget.session_usd),
-            (DAY, self.day, budget.day_tokens, budget.day_usd),
-        ):
-            amounts = {"tokens": tokens, "usd": usd} | dict(raised.get(scope, {}))
-            if any(amounts.values()):
-                limits.append(_limit(scope, await read(), amounts, scope, f"budget.{scope}"))
+        limits += await _limits_of_scopes(self.ledger, budget, raised)
         await self._report_low(limits)
         return limits
 
@@ -145,6 +140,37 @@ class TaskLedger:
         total.add(self._others[1])
         total.add(_spend_of(self.usage))
         return total
+
+
+async def read_scope_limits(store: Store, clock: Clock, session: str, budget: BudgetSettings) -> list[Limit]:
+    """Return the budgets of a session and of this day, raised ones too, with what is spent."""
+    paths = {scope: scope_path(scope, session, clock.now()) for scope in (SESSION, DAY)}
+    read = {item.path: item.data or {} for item in await store.get_many(list(paths.values()))}
+    raised = {scope: _amounts(scope, read.get(path, {})) for scope, path in paths.items()}
+    return await _limits_of_scopes(StoreLedger(store, clock, session, ""), budget, raised)
+
+
+async def read_limits(
+    store: Store, clock: Clock, task: Task, runs: Sequence[RunDocument], budget: BudgetSettings
+) -> Sequence[Limit]:
+    """Return the budgets that hold for a task, with what is spent; *runs* are its runs."""
+    spent = Spend()
+    for run in runs:
+        spent.add(_spend_of(run.usage))
+    ledger = TaskLedger(StoreLedger(store, clock, task.session_hash, ""), store, clock, task, "", {})
+    return await ledger.limits(budget, spent)
+
+
+async def _limits_of_scopes(ledger: Ledger, budget: BudgetSettings, raised: Mapping[str, Amounts]) -> list[Limit]:
+    limits: list[Limit] = []
+    for scope, read, tokens, usd in (
+        (SESSION, ledger.session, budget.session_tokens, budget.session_usd),
+        (DAY, ledger.day, budget.day_tokens, budget.day_usd),
+    ):
+        amounts = {"tokens": tokens, "usd": usd} | dict(raised.get(scope, {}))
+        if any(amounts.values()):
+            limits.append(_limit(scope, await read(), amounts, scope, f"budget.{scope}"))
+    return limits
 
 
 def _amounts(scope: str, data: Mapping[str, Any]) -> Amounts:

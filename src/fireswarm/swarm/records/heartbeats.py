@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from fireswarm.contracts.base import explain_validation
+from fireswarm.contracts.base import explain_validation, is_document_id
 from fireswarm.contracts.ports import SERVER_TIME, Clock, Merge, Snapshot, Store
 from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.contracts.swarm.task import TaskStatus
@@ -59,6 +59,14 @@ class Heartbeats:
                 if isinstance(lease, dict):
                     held.setdefault(str(cast("dict[str, Any]", lease).get("owner_agent_id")), []).append(snapshot.id)
         return [status.with_held(held.get(status.agent_id, ())) for status in statuses]
+
+    async def find(self, agent_id: str) -> AgentStatus | None:
+        """Return the heartbeat of one agent; None if there is none that can be read."""
+        if not is_document_id(f"status-{agent_id}"):
+            return None
+        snapshot = await self.store.get(f"{MEMORY}/status-{agent_id}")
+        found = parse_readable([snapshot] if snapshot.data is not None else [], parse_status)
+        return found[0] if found else None
 
     async def lives(self, role: str) -> bool:
         """Return True if one of the role's last `LOOKED_AT` heartbeats is from a running agent."""

@@ -20,6 +20,9 @@ from fireswarm.version import __version__
 
 HELD_IDS_SHOWN = 20
 
+RESTARTED = "FIRESWARM_RESTARTED"
+"""Environment variable in which the supervisor tells a process that it replaces another one, and why."""
+
 
 class ProcessTree:
     """Load of this process and all its descendants, such as skills and commands."""
@@ -89,6 +92,7 @@ class Heartbeat:
                 oldest_seconds=oldest_seconds,
             ),
             beat_seconds=worker.heartbeat_working_seconds if holding else worker.heartbeat_idle_seconds,
+            restarted=os.environ.get(RESTARTED, ""),
             usage=asdict(self._parts.store.usage),
             host=socket.gethostname(),
             pid=os.getpid(),

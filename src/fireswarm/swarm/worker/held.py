@@ -36,10 +36,11 @@ class HeldWork:
 
 @dataclass(slots=True)
 class HeldTasks:
-    """The claimed tasks of a worker. ``freed`` rings when a task is removed."""
+    """The claimed tasks of a worker. ``added`` rings when a task is claimed, ``freed`` when one is removed."""
 
     by_run: dict[str, HeldWork] = field(default_factory=dict[str, HeldWork])
     ready: deque[HeldWork] = field(default_factory=deque[HeldWork])
+    added: Bell = field(default_factory=Bell)
     freed: Bell = field(default_factory=Bell)
 
     def __len__(self) -> int:
@@ -49,6 +50,7 @@ class HeldTasks:
         """Add a claimed task to those waiting to start."""
         work = self.by_run[lease.run_id] = HeldWork(lease)
         self.ready.append(work)
+        self.added.ring()
 
     def all(self) -> list[HeldWork]:
         """Return a copy of the list of held tasks."""

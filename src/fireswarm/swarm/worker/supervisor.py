@@ -17,6 +17,7 @@ from anyio.abc import Process, TaskGroup
 from fireswarm.processes.forked import Command, ForkedProcess, start_forked
 from fireswarm.processes.startup import OWN_MODULE, require_threads, why_exhausted
 from fireswarm.settings.run_folders import make_state_folder
+from fireswarm.swarm.worker.heartbeat import RESTARTED
 
 PROGRAM, PRELOAD = "fireswarm.cli", "fireswarm.cli.preload"
 """Module of the command line, and the module that imports everything a role process needs."""
@@ -48,13 +49,18 @@ A role process cannot ask the system later, since it may have a new parent by th
 
 @dataclass(slots=True)
 class RoleProcess:
-    """One place in the fleet: its role and its current process."""
+    """One place in the fleet: its role and its current process.
+
+    ``ended`` is how the last one ended; ``log_start`` is the size of its log when the current one started.
+    """
 
     role: str
     number: int
     process: Process | ForkedProcess | None = None
     restarts: int = 0
     exit_code: int | None = None
+    ended: str = ""
+    log_start: int = 0
 
     @property
     def pid(self) -> int | None:
@@ -147,17 +153,21 @@ class Supervisor:
             lived = anyio.current_time() - started
             failures = 0 if lived > STEADY_SECONDS else failures + 1
             pause = RESTART_SECONDS[min(failures, len(RESTART_SECONDS) - 1)]
-            if failures in REPORTED or failures % REPORTED[-1] == 0:
-                self.report(self._describe_end(place, ended, lived, pause))
+            place.ended = self._describe_end(place, ended, lived, pause)
+            if place.exit_code == 0:  # it was asked to stop; with Ctrl-C the whole fleet is
+                await anyio.sleep(pause)
+            if not self.stopping and (failures in REPORTED or failures % REPORTED[-1] == 0):
+                self.report(place.ended)
             await anyio.sleep(pause)
 
     async def _start(self, place: RoleProcess) -> Process | ForkedProcess:
         """Start the process of a place: if possible, as a copy of a process that has imported everything."""
         arguments = ["role", place.role, "--with-parent", *self.arguments]
-        environment = {**os.environ, **self.environment, PARENT: str(os.getpid())}
+        environment = {**os.environ, **self.environment, PARENT: str(os.getpid()), RESTARTED: place.ended}
         name = f"{place.role}-{place.number}"
         path = self.logs / f"{name}.log"
         make_state_folder(self.logs)
+        place.log_start = path.stat().st_size if path.exists() else 0
         if self.forks:
             return await start_forked(Command(name, f"{PROGRAM}:swarm_command", arguments, environment, path), PRELOAD)
         with path.open("ab") as log:
@@ -169,11 +179,11 @@ class Supervisor:
         log = self.logs / f"{place.role}-{place.number}.log"
         try:
             with log.open("rb") as file:
-                file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+                file.seek(max(place.log_start, log.stat().st_size - LOG_TAIL_BYTES))
                 lines = file.read().decode(errors="replace").split("\n")
         except OSError as error:
             lines = [f"its log cannot be read: {error.strerror}"]
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "its log is empty")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
         return (
             f"{place.role}-{place.number} {ended} after {lived:.1f} s "
             f"(restart {place.restarts}, in {pause:g} s): {last}"

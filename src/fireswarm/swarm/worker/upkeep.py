@@ -160,12 +160,16 @@ class Upkeep:
         return self.unreachable_since is None and (after is None or after <= self.parts.clock.now())
 
     async def _beat(self) -> None:
+        """Write heartbeats: each at the time that the one before it promised, and at once when an idle agent begins."""
         worker = self.parts.settings.worker
         while True:
+            self.held.added = Bell()
             busy = len(self.held) > 0
             await self.beat(AgentState.WORKING if busy else AgentState.IDLE, self.held.task_ids())
-            busy = len(self.held) > 0
-            await self.parts.clock.sleep(worker.heartbeat_working_seconds if busy else worker.heartbeat_idle_seconds)
+            if busy:
+                await self.parts.clock.sleep(worker.heartbeat_working_seconds)
+            else:
+                await self.held.added.heard(self.parts.clock, worker.heartbeat_idle_seconds)
 
     async def _renew(self) -> None:
         """Renew every lease after a third of its lifetime. Cancels the turn of a lost lease."""

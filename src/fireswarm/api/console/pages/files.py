@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from fireswarm.api.console.visit import Download, Shown, Visit
-from fireswarm.contracts.skills.artifact import Artifact
+from fireswarm.contracts.skills.artifact import ANSWER, Artifact
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import NotFound
 from fireswarm.redaction import Redactor
@@ -39,6 +39,7 @@ async def show(visit: Visit) -> Shown:
     content = await read_content(visit.swarm.parts.blobs, artifact, MAX_FILE_BYTES)
     name = name_of(artifact)
     kind, shown, is_cut = _prepare(content, name, visit.console.redactor)
+    kind = "markdown" if kind == "text" and artifact.type == ANSWER else kind
     values = {
         "task": task,
         "number": visit.path["number"],

@@ -10,7 +10,8 @@ from fireswarm.api.console.pages.agents import find_living
 from fireswarm.api.console.pages.inbox import find_waiting
 from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.client import Swarm
-from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.contracts.swarm.status import AgentState, AgentStatus
+from fireswarm.contracts.swarm.task import GIVEN_UP, TaskStatus
 from fireswarm.storage.documents import queries
 
 LATEST_SECONDS, COUNT_SECONDS, DAY_SECONDS = 3.0, 10.0, 60.0
@@ -19,6 +20,12 @@ LATEST_SECONDS, COUNT_SECONDS, DAY_SECONDS = 3.0, 10.0, 60.0
 MAX_AGE_SECONDS = 10**9
 
 SHOWN = 10
+
+GAVE_UP = "gave up"
+"""Name of the count of blocked tasks that were given up."""
+
+GONE_SHOWN = timedelta(minutes=5)
+"""How long an agent that has died is shown here; the page of agents shows it for an hour."""
 
 
 async def show(visit: Visit) -> Shown:
@@ -41,7 +48,7 @@ async def show(visit: Visit) -> Shown:
         "more_waiting": max(0, len(waiting.tasks) - SHOWN),
         "counts": counts,
         "days": days,
-        "agents": living,
+        "agents": [agent for agent in living if agent.lives_at(now) or _has_died_lately(agent, now)],
         "states": {agent.agent_id: agent.state_at(now) for agent in living},
         "oldest": dict(sorted(oldest.items())),
         "latest": latest,
@@ -50,9 +57,15 @@ async def show(visit: Visit) -> Shown:
     return Shown("overview.html", values)
 
 
+def _has_died_lately(agent: AgentStatus, now: datetime) -> bool:
+    """Return True for an agent that died lately, and did not stop."""
+    return agent.status is not AgentState.STOPPED and now - agent.created_at < GONE_SHOWN
+
+
 async def _count(swarm: Swarm) -> dict[str, int]:
     store = swarm.parts.store
-    return {status.value: await store.count(queries.counted_with_status(status.value)) for status in TaskStatus}
+    found = {status.value: await store.count(queries.counted_with_status(status.value)) for status in TaskStatus}
+    return found | {GAVE_UP: sum([await store.count(queries.blocked_by(reason.value)) for reason in sorted(GIVEN_UP)])}
 
 
 async def _count_days(swarm: Swarm, now: datetime) -> dict[str, dict[str, int]]:
@@ -64,5 +77,12 @@ async def _count_days(swarm: Swarm, now: datetime) -> dict[str, dict[str, int]]:
             status: await swarm.parts.store.count(queries.changed_between(status, since, before))
             for status in (TaskStatus.DONE.value, TaskStatus.CANCELED.value)
         }
+        | {"gave_up": await _count_given_up(swarm, since, before)}
         for day, (since, before) in days.items()
     }
+
+
+async def _count_given_up(swarm: Swarm, since: datetime, before: datetime) -> int:
+    """Count the tasks that were given up in a time and wait for a person since then."""
+    count = swarm.parts.store.count
+    return sum([await count(queries.blocked_between(reason.value, since, before)) for reason in sorted(GIVEN_UP)])

@@ -14,6 +14,9 @@ from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.documents.read import parse_run_snapshot
 
 SHOWN_EVENTS = 100
+STEPS = {"llm": "call of the model", "budget": "budget that is left", "tool": "call of a tool", "act": "action"}
+"""Kinds of steps in words."""
+
 KINDS = {kind.value: kind for kind in EventType}
 
 
@@ -37,5 +40,11 @@ def _row(number: int, found: Any) -> dict[str, Any]:
     event: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {"type": found}
     kind, given = str(event.get("type")), event.get("payload")
     payload: dict[str, Any] = dict(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else {}
-    text = describe_event(KINDS[kind], payload) if kind in KINDS else str(payload.get("step", ""))
-    return {"number": number, "at": event.get("ts"), "kind": kind, "text": text, "payload": payload}
+    text = describe_event(KINDS[kind], payload) if kind in KINDS else _describe_step(str(payload.get("step", "")))
+    return {"number": number, "at": event.get("ts"), "kind": kind.replace("_", " "), "text": text, "payload": payload}
+
+
+def _describe_step(step: str) -> str:
+    """Return a step's id in words: ``0/llm:1.0:7423`` is a call of the model."""
+    kind, _, more = step.rpartition("/")[2].partition(":")
+    return f"{STEPS.get(kind, kind)} {more.partition(':')[0]}".strip()

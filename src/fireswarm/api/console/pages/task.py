@@ -6,21 +6,27 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from fireswarm.api.console.pages.questions import read_answers, shown_questions
+from fireswarm.api.console.pages.spend import read_usd
 from fireswarm.api.console.plan import draw_chart, draw_graph
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.run import RunDocument
-from fireswarm.contracts.swarm.task import Task
+from fireswarm.contracts.swarm.status import GONE, SILENT
+from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.records.artifacts import name_of, read_answer
+from fireswarm.swarm.records.budgets import read_limits
 
 SHOWN_RUNS = 20
 SHOWN_TREE = 500
 MAX_CHAIN_RUNS = 1_000
 """Of an objective, so many runs are drawn over time."""
+
+LIMIT_SECONDS = 10.0
+MAX_ANSWER_CHARS = 200_000
 
 TREE_SECONDS = 3.0
 """How long the tasks of an objective are kept, for all pages that show one of them."""
@@ -32,15 +38,28 @@ async def show(visit: Visit) -> Shown:
     task = await swarm.get(visit.path["task_id"])
     found = await swarm.parts.store.query(queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id))
     chain = task.trace.chain_id
-    tree, chain_runs = await visit.console.feed.remember(("tree", chain), TREE_SECONDS, lambda: _read_tree(swarm, task))
+    feed = visit.console.feed
+    tree, chain_runs = await feed.remember(("tree", chain), TREE_SECONDS, lambda: _read_tree(swarm, task))
+    tree = [task if item.task_id == task.task_id else item for item in tree]
     now = swarm.parts.clock.now()
+    runs = parse_readable(found, parse_run_snapshot)
+    answer = await read_answer(swarm.parts.blobs, task)
+    parts = swarm.parts
+    limits = await feed.remember(
+        ("limits", task.task_id),
+        LIMIT_SECONDS,
+        lambda: read_limits(parts.store, parts.clock, task, runs, parts.settings.budget),
+    )
     values = {
         "task": task,
         "why": await swarm.explain(task),
         "questions": await shown_questions(swarm, task),
-        "answer": await read_answer(swarm.parts.blobs, task),
+        "answer": answer[:MAX_ANSWER_CHARS],
+        "answer_is_cut": len(answer) > MAX_ANSWER_CHARS,
+        "limits": [(limit.scope, round(100 * limit.left), str(limit)) for limit in limits],
+        "holder": await _state_of_holder(swarm, task),
         "files": [(name_of(artifact), artifact) for artifact in (task.result.artifacts if task.result else ())],
-        "runs": parse_readable(found, parse_run_snapshot),
+        "runs": runs,
         "tree": [(depth, item) for depth, item in _with_depth(tree)][:SHOWN_TREE],
         "tree_size": len(tree),
         "graph": draw_graph(tree) if len(tree) > 1 else None,
@@ -49,6 +68,18 @@ async def show(visit: Visit) -> Shown:
         "now": now,
     }
     return Shown("task.html", values)
+
+
+async def _state_of_holder(swarm: Swarm, task: Task) -> str:
+    """Return a sentence about the agent that holds the task if it does not report any more, otherwise ""."""
+    if task.lease is None or task.status is not TaskStatus.IN_PROGRESS:
+        return ""
+    holder, now = task.lease.owner_agent_id, swarm.parts.clock.now()
+    status = await swarm.parts.heartbeats.find(holder)
+    if status is None or status.state_at(now) not in (SILENT, GONE):
+        return ""
+    silent, left = (now - status.created_at).total_seconds(), (task.lease.expires_at - now).total_seconds()
+    return f"{holder} has not reported for {silent:.0f} s. Another agent takes the task over in {max(0.0, left):.0f} s."
 
 
 async def _read_tree(swarm: Swarm, task: Task) -> tuple[list[Task], list[RunDocument]]:
@@ -106,11 +137,7 @@ async def _deny(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
 
 
 async def _budget(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
-    try:
-        usd = float(form.get("usd", ""))
-    except ValueError:
-        raise InvalidInput("give the budget in USD as a number") from None
-    await swarm.budget(task, usd=usd)
+    await swarm.budget(task, usd=read_usd(form))
     return task
 
 

@@ -32,10 +32,12 @@ function bare(region) {
   return copy.innerHTML;
 }
 
+const nameOf = (details) => details.id || details.querySelector("summary")?.textContent;
+
 function keep(from, to) {
-  const states = new Map([...from.querySelectorAll("details")].map((each) => [each.querySelector("summary")?.textContent, each.open]));
+  const states = new Map([...from.querySelectorAll("details")].map((each) => [nameOf(each), each.open]));
   for (const details of to.querySelectorAll("details")) {
-    const open = states.get(details.querySelector("summary")?.textContent);
+    const open = states.get(nameOf(details));
     if (open !== undefined) details.open = open;
   }
   return [...from.querySelectorAll("pre, .wide")].map((each) => [each.scrollTop, each.scrollLeft]);
@@ -115,7 +117,7 @@ document.addEventListener("keydown", (event) => {
   const item = document.activeElement.closest("[data-item]");
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
-  else if (event.key === "a") item?.querySelector("button.primary")?.focus();
+  else if (event.key === "a") item?.querySelector(".questions select, .questions textarea, .questions input:not([type=hidden]), .primary, form button")?.focus();
   else if (event.key === "d") item?.querySelector("input[name=reason]")?.focus();
   else return;
   event.preventDefault();
@@ -131,8 +133,8 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => { for (const button of event.target.querySelectorAll("button")) button.disabled = true; });
 });
 
-document.addEventListener("visibilitychange", refresh);
+document.addEventListener("visibilitychange", hear);
 if (location.search.includes("done=")) history.replaceState(null, "", location.pathname);
 follow();
-refresh();
+hear();  // what changed before the stream began may be in no list yet
 setInterval(tick, RETRY_MS);

@@ -1,0 +1,150 @@
+"""What an operator asks the console: how many failed, which is slowest, what is left of a budget, who is dead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from fireswarm.contracts.swarm.outcome import Failed
+from fireswarm.contracts.swarm.status import AgentState, AgentStatus
+from fireswarm.contracts.swarm.task import StatusReason
+from fireswarm.llm.budget import Spend
+from fireswarm.llm.spend import StoreLedger
+from tests.support.console import Browser, open_browser
+from tests.support.swarm import SwarmRig, done, open_test_swarm
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def browser() -> AsyncGenerator[Browser]:
+    async with (
+        open_test_swarm(session="s1", budget={"session_usd": 2.0}) as swarm,
+        open_browser(swarm) as opened,
+    ):
+        yield opened
+
+
+async def spend(swarm: SwarmRig, usd: float) -> None:
+    """Store spending of another process."""
+    ledger = StoreLedger(swarm.store, swarm.clock, "s1", "scout-9")
+    await ledger.add(Spend.of_call(1_000, usd))
+    await swarm.store.commit(list(ledger.writes()))
+
+
+def text_of(page: str) -> str:
+    """The words of a page."""
+    return " ".join(re.sub(r"<[^>]*>", " ", page).split())
+
+
+async def test_overview_counts_what_gave_up_now_and_today(browser: Browser) -> None:
+    swarm = browser.swarm
+    for reason in (StatusReason.DEAD_LETTER, StatusReason.ESCALATED):
+        await swarm.submit(f"fails: {reason}")
+        await swarm.settle(await swarm.claim_one(), Failed("it broke", reason))
+    shown = text_of(await browser.page("/"))
+    assert "2 gave up" in shown and "Today 0 done, 0 canceled, 2 gave up; yesterday 0 done" in shown
+
+
+async def test_slowest_tasks_come_first_with_their_duration(browser: Browser) -> None:
+    swarm = browser.swarm
+    for seconds in (5, 400, 60):
+        task = await swarm.submit(f"takes {seconds} s")
+        held = await swarm.claim_one()
+        await swarm.clock.advance(seconds)
+        await swarm.settle(held, done())
+        assert (await swarm.task(task.task_id)).ended_at is not None
+    page = await browser.page("/tasks?sort=slowest")
+    assert re.findall(r"takes (\d+) s", page) == ["400", "60", "5"]
+    assert "<td>7 min</td>" in page and "<td>5 s</td>" in page
+    assert "takes 60 s" not in await browser.page("/tasks?sort=slowest&status=canceled")
+
+
+async def test_budget_is_shown_on_the_task_and_raised_where_it_is_shown(browser: Browser) -> None:
+    swarm = browser.swarm
+    await spend(swarm, 1.9)
+    task = await swarm.submit("costs much")
+    shown = text_of(await browser.page(f"/tasks/{task.task_id}"))
+    assert "Budget of the session: 5 % left, 0.1000 of 2.0000 USD of the session." in shown
+    assert "The session s1: 5 % left" in text_of(await browser.page("/spend"))
+    answer = await browser.send("/budget", scope="session", usd="19")
+    assert answer.status_code == 303
+    assert "The session s1: 90 % left, 17.1000 of 19.0000 USD" in text_of(await browser.page("/spend"))
+    for form in ({"scope": "year", "usd": "1"}, {"scope": "day", "usd": "much"}, {"scope": "day", "usd": "-1"}):
+        assert (await browser.send("/budget", **form)).status_code == 422
+
+
+async def test_budget_of_an_objective_is_shown_after_it_was_set(browser: Browser) -> None:
+    task = await browser.swarm.submit("costs much")
+    assert (await browser.send(f"/tasks/{task.task_id}/budget", usd="3")).status_code == 303
+    shown = text_of(await browser.page(f"/tasks/{task.task_id}"))
+    assert "Budget of the objective: 100 % left, 3.0000 of 3.0000 USD" in shown
+
+
+async def test_page_of_a_task_says_that_its_holder_is_silent(browser: Browser) -> None:
+    swarm = browser.swarm
+    task = await swarm.submit("goes on")
+    await swarm.claim_one("scout-dead")
+    status = AgentStatus(
+        agent_id="scout-dead",
+        role="scout",
+        session_hash="s1",
+        status=AgentState.WORKING,
+        beat_seconds=10,
+        created_at=swarm.clock.now(),
+    )
+    await swarm.core.heartbeats.beat(status)
+    assert "has not reported" not in await browser.page(f"/tasks/{task.task_id}")
+    await swarm.clock.advance(20)
+    shown = text_of(await browser.page(f"/tasks/{task.task_id}"))
+    assert "scout-dead has not reported for 20 s. Another agent takes the task over in 40 s." in shown
+
+
+async def test_overview_leaves_out_agents_that_stopped_or_died_long_ago(browser: Browser) -> None:
+    swarm = browser.swarm
+    for name, state in (("scout-lives", AgentState.IDLE), ("scout-stopped", AgentState.STOPPED)):
+        status = AgentStatus(
+            agent_id=name,
+            role="scout",
+            session_hash="s1",
+            status=state,
+            restarted="scout-1 ended with exit code -9" if name == "scout-lives" else "",
+            created_at=swarm.clock.now(),
+        )
+        await swarm.core.heartbeats.beat(status)
+    overview, agents = await browser.page("/"), await browser.page("/agents")
+    assert "scout-lives" in overview and "scout-stopped" not in overview
+    assert "scout-stopped" in agents and "ended with exit code -9" in agents
+    await swarm.clock.advance(timedelta(minutes=10).total_seconds())
+    browser.console.feed.forget()
+    assert "scout-lives" not in await browser.page("/") and "scout-lives" in await browser.page("/agents")
+
+
+async def test_long_objective_is_readable_on_its_page(browser: Browser) -> None:
+    text = "count\n" + "many words " * 150 + "the end"
+    task = await browser.swarm.submit(text, expected_outcome="a number")
+    page = await browser.page(f"/tasks/{task.task_id}")
+    assert "the end</pre>" in page and "A good result has: a number" in page
+
+
+async def test_task_is_in_the_same_state_in_all_parts_of_its_page(browser: Browser) -> None:
+    swarm = browser.swarm
+    task = await swarm.submit("quick")
+    await browser.page(f"/tasks/{task.task_id}")  # its objective is kept for seconds
+    await swarm.settle(await swarm.claim_one(), done())
+    page = await browser.page(f"/tasks/{task.task_id}")
+    assert page.count('<span class="status done">done</span>') == 2 and "queued</span>" not in page
+
+
+async def test_objective_in_a_folder_that_does_not_exist_is_refused(browser: Browser, tmp_path: Path) -> None:
+    missing = await browser.send("/tasks", objective="look", role="scout", path=str(tmp_path / "nofolder"))
+    assert missing.status_code == 422 and "does not exist" in missing.text
+    empty = await browser.send("/tasks", objective="  ", role="scout")
+    assert empty.status_code == 422 and "say what is to be done" in empty.text
+    assert (await browser.send("/tasks", objective="look", role="scout", path=str(tmp_path))).status_code == 303
+    [task] = await browser.swarm.client.tasks()
+    assert task.context == {"path": str(tmp_path)}
