@@ -21,7 +21,7 @@ from tests.support.swarm_command import swarm
 from tests.support.terminal import CTRL_C, Terminal
 
 CREATING = {
-    "demo", "init", "up", "role", "submit", "api", "console", "pipeline demo", "pipeline new", "pipeline run",
+    "demo", "init", "up", "role", "submit", "api", "console", "mcp", "pipeline demo", "pipeline new", "pipeline run",
     "store serve", "store restore", "store import", "store backup", "store export",
 }  # fmt: skip
 """Commands whose purpose is to write."""
@@ -151,7 +151,7 @@ def test_a_demo_leaves_a_repository_clean_and_its_console_open_if_wanted(tmp_pat
         assert browser.get(link).status_code == 303
         terminal.expect("Keep the console open? [y/N]: ", PATIENCE_SECONDS)
         terminal.type("y\n")
-        terminal.expect("Ctrl-C closes it", PATIENCE_SECONDS)
+        terminal.expect("Ctrl-C ends it", PATIENCE_SECONDS)
         page = browser.get(link.partition("enter?")[0])
         assert page.status_code == 200 and "Overview" in page.text
         terminal.type(CTRL_C)

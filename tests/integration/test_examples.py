@@ -120,6 +120,7 @@ LASTING = {
     "swarm pipeline demo": ("five roles as processes", (1, INTERRUPTED)),
     "swarm api": ("token, shown only once", (0, INTERRUPTED)),
     "swarm console": ("console, a link for one browser", (0, INTERRUPTED)),
+    "swarm mcp": ("MCP on http://127.0.0.1:", (0, INTERRUPTED)),
     "swarm store serve": ("FIRESTORE_EMULATOR_HOST=", (0, INTERRUPTED)),
     "agent chat": ("session notes: a new conversation", (INTERRUPTED,)),
 }

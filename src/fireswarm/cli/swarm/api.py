@@ -1,4 +1,4 @@
-"""``swarm api`` and ``swarm console``: serve the HTTP API and the console.
+"""``swarm api``, ``swarm console`` and ``swarm mcp``: serve programs, browsers and other agents.
 
 Their modules are imported when a command is called.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from socket import socket
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
@@ -19,6 +20,7 @@ from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, conso
 from fireswarm.client import Swarm
 from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings
+from fireswarm.settings.extras import install_command
 
 if TYPE_CHECKING:
     from fireswarm.api.auth import Access
@@ -120,6 +122,82 @@ async def _serve(
         await serve(application, listening, stop, say, [service.stopping, pages.stopping])
         group.cancel_scope.cancel()
     errors.print("stopped", style="dim")
+
+
+def mcp_command(
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Serve HTTP on loopback; default: standard input.")
+    ] = None,
+    approvals: Annotated[
+        bool, typer.Option("--approvals", help="Let the client approve actions of tasks, in place of a person.")
+    ] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Serve the swarm by the Model Context Protocol: submit, wait, answer, read files.
+
+    Over HTTP the token is FIRESWARM_API_TOKEN; without it, one is generated and printed once.
+    """
+    settings = settings_for(root, store, project, session)
+    if find_spec("mcp") is None:
+        raise ConfigError(f"`swarm mcp` needs the package mcp: {install_command('mcp')}")
+    if port is None:
+        run_async(lambda: _serve_mcp(settings, approvals, None, None, None))
+        return
+    from fireswarm.api.server import listening_socket
+
+    access, made = _access("127.0.0.1", None, None, ())
+    with listening_socket("127.0.0.1", port) as listening:
+        run_async(lambda: _serve_mcp(settings, approvals, listening, access, made))
+
+
+async def _serve_mcp(
+    settings: Settings, approvals: bool, listening: socket | None, access: Access | None, made: str | None
+) -> None:
+    """Serve until the client ends the connection, or until SIGINT or SIGTERM."""
+    from fireswarm.api.mcp_server.server import SwarmTools
+    from fireswarm.runs.make_mind import redactor_for
+    from fireswarm.swarm.opening.open_parts import serving
+
+    token = access.token if access is not None else None
+    redactor = redactor_for(settings, {**os.environ, TOKEN_VARIABLE: token} if token else None)
+    async with (
+        stop_signal() as stop,
+        serving(settings) as uri,
+        Swarm.open(uri, settings=settings) as swarm,
+        anyio.create_task_group() as group,
+    ):
+        server = SwarmTools(swarm, redactor, approvals).make_server()
+        if listening is not None and access is not None:
+            await _serve_mcp_over_http(server, listening, access, made, stop, redactor)
+        else:
+            group.start_soon(_stop_with, stop, group.cancel_scope)
+            await server.run_stdio_async()
+        group.cancel_scope.cancel()
+
+
+async def _serve_mcp_over_http(
+    server: Any, listening: socket, access: Access, made: str | None, stop: anyio.Event, redactor: Any
+) -> None:
+    from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
+    from fireswarm.api.server import address_of, serve
+
+    application = Gate(server.streamable_http_app(), access, redactor, LOOPBACK_HOSTS, MAX_BODY_BYTES)
+
+    def say() -> None:
+        errors.print(f"MCP on {address_of(listening)}/mcp; Ctrl-C stops it", soft_wrap=True, markup=False)
+        if made is not None:
+            errors.print(f"token, shown only once: {made}", soft_wrap=True, markup=False)
+
+    async with server.session_manager.run():
+        await serve(application, listening, stop, say, [])
+
+
+async def _stop_with(stop: anyio.Event, scope: anyio.CancelScope) -> None:
+    await stop.wait()
+    scope.cancel()
 
 
 def _print(line: str) -> None:

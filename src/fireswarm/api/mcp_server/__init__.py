@@ -1,0 +1,1 @@
+"""The swarm as an MCP server: other agents submit objectives, follow them and answer their questions."""
