@@ -34,6 +34,7 @@ async def show(visit: Visit) -> Shown:
     now = swarm.parts.clock.now()
     counts = await feed.remember("counts", COUNT_SECONDS, lambda: _count(swarm))
     days = await feed.remember("days", DAY_SECONDS, lambda: _count_days(swarm, now))
+    gave_up = await feed.remember("gave up", DAY_SECONDS, lambda: _count_gave_up(swarm))
     living = await feed.remember("agents", COUNT_SECONDS, lambda: find_living(swarm))
     oldest: dict[str, Mapping[str, Any]] = {}
     for agent in living:
@@ -46,7 +47,7 @@ async def show(visit: Visit) -> Shown:
     values = {
         "waiting_tasks": waiting.tasks[:SHOWN],
         "more_waiting": max(0, len(waiting.tasks) - SHOWN),
-        "counts": counts,
+        "counts": counts | {GAVE_UP: gave_up},
         "days": days,
         "agents": [agent for agent in living if agent.lives_at(now) or _has_died_lately(agent, now)],
         "states": {agent.agent_id: agent.state_at(now) for agent in living},
@@ -64,8 +65,12 @@ def _has_died_lately(agent: AgentStatus, now: datetime) -> bool:
 
 async def _count(swarm: Swarm) -> dict[str, int]:
     store = swarm.parts.store
-    found = {status.value: await store.count(queries.counted_with_status(status.value)) for status in TaskStatus}
-    return found | {GAVE_UP: sum([await store.count(queries.blocked_by(reason.value)) for reason in sorted(GIVEN_UP)])}
+    return {status.value: await store.count(queries.counted_with_status(status.value)) for status in TaskStatus}
+
+
+async def _count_gave_up(swarm: Swarm) -> int:
+    """Count the blocked tasks that were given up: a count for each reason, so less often than the others."""
+    return sum([await swarm.parts.store.count(queries.blocked_by(reason.value)) for reason in sorted(GIVEN_UP)])
 
 
 async def _count_days(swarm: Swarm, now: datetime) -> dict[str, dict[str, int]]:
