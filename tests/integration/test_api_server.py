@@ -115,8 +115,9 @@ async def test_header_that_drips_in_after_a_response_is_cut_off(
                     assert b" 408 " in received
 
 
-async def test_a_client_that_sends_many_requests_ahead_is_disconnected(served: Served) -> None:
-    request = START.replace(b"GET /v1/status", b"GET /v1/tasks") + b"\r\n\r\n"
+@pytest.mark.parametrize("header", [b"", b"\r\nConnection: Upgrade\r\nUpgrade: h2c"])
+async def test_a_client_that_sends_many_requests_ahead_is_disconnected(served: Served, header: bytes) -> None:
+    request = START.replace(b"GET /v1/status", b"GET /v1/tasks") + header + b"\r\n\r\n"
     sent, ahead = 0, request * 1_000
     with anyio.fail_after(PATIENCE_SECONDS), contextlib.suppress(anyio.BrokenResourceError, anyio.EndOfStream):
         async with await served.connect(b"") as stream, anyio.create_task_group() as group:

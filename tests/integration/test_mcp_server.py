@@ -99,6 +99,22 @@ async def test_errors_are_told_to_the_model_without_secrets(swarm: SwarmRig, tmp
             await client.read_resource("fireswarm://tasks/nothing/files/0")
 
 
+async def test_tasks_of_another_session_do_not_exist_for_a_client(swarm: SwarmRig) -> None:
+    other = await swarm.submit("of another", session="s2")
+    async with client_of(swarm) as client:
+        for tool, more in (
+            ("get_task", {}),
+            ("cancel_task", {}),
+            ("say_to_task", {"text": "stop"}),
+            ("retry_task", {}),
+        ):
+            assert "no task" in await refusal(client, tool, task_id=other.task_id, **more)
+        with pytest.raises(MCPError):
+            await client.read_resource(f"fireswarm://tasks/{other.task_id}/files/0")
+        assert await call(client, "list_tasks") == []
+    assert (await swarm.task(other.task_id)).status.value == "queued"
+
+
 async def test_no_file_outside_of_the_blob_store_is_read(swarm: SwarmRig) -> None:
     task = await swarm.submit("reads")
     secret = Artifact(type="file", name="passwd", uri="file:///etc/passwd")

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import h11
 from h11._receivebuffer import ReceiveBuffer  # pyright: ignore[reportPrivateUsage] - where h11 takes lines as they come
+from h11._state import MIGHT_SWITCH_PROTOCOL  # pyright: ignore[reportPrivateUsage] - not exported
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fireswarm.api.problems import Refusal
@@ -35,6 +36,9 @@ MAX_WAITING = 200
 Must be smaller than the server's MAX_CONNECTIONS, so that waiting connections cannot block active ones.
 """
 
+
+_WHOLE = (h11.DONE, MIGHT_SWITCH_PROTOCOL)
+"""States of a client whose request is received as a whole: what it sends further is kept until it is answered."""
 
 _BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 _FOLDED = re.compile(rb"\n[ \t]")
@@ -105,7 +109,7 @@ class BoundedConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Receive bytes; a complete header ends the time limit."""
         super().data_received(data)
-        if self.conn.their_state is h11.DONE and len(self._received) > MAX_AHEAD_BYTES:
+        if self.conn.their_state in _WHOLE and len(self._received) > MAX_AHEAD_BYTES:
             self.transport.abort()
             return
         if not self.waits:

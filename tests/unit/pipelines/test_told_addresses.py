@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -110,6 +111,19 @@ def test_pages_of_the_same_server_are_asked_with_the_key(made: MadeNode, api: Se
         ("/v1/things", f"Bearer {KEY}"),
         ("/v1/things?page=2", f"Bearer {KEY}"),
     ]
+
+
+def test_address_of_a_server_that_the_source_names_needs_no_base(
+    made: MadeNode, api: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transport = importlib.import_module(f"{made.module.__name__}.transport")
+    monkeypatch.setattr(transport, "BASE_URL", "")
+    monkeypatch.setattr(transport, "ORIGINS", (api.address,))
+    monkeypatch.delenv("THINGS_BASE_URL")
+    api.answers = [answer(items=[])]
+    assert transport.send_over_http("GET", transport.Told(f"{api.address}/v1/x")) == {"items": []}
+    with serving() as other, pytest.raises(ValueError, match="another server"):
+        transport.send_over_http("GET", transport.Told(f"{other.address}/v1/x"))
 
 
 def test_such_a_node_passes_its_recordings(tmp_path: Any) -> None:

@@ -80,16 +80,16 @@ class SwarmTools:
         seconds: Annotated[float, Field(gt=0, le=MAX_WAIT_SECONDS, description="longest wait")] = 60.0,
     ) -> dict[str, Any]:
         """Wait until a task ends or needs a person, at most some seconds, and describe it. Call it again to go on."""
-        task = await self.swarm.get(task_id)
+        task = await self._read(task_id)
         try:
             task = await self.swarm.wait(task, timeout_seconds=seconds)
         except TimeoutError:
-            task = await self.swarm.get(task_id)
+            task = await self._read(task_id)
         return await self._describe(task)
 
     async def get_task(self, task_id: TaskId) -> dict[str, Any]:
         """Describe a task: status, why it does not move, open questions, answer, files, and the tasks of its plan."""
-        return await self._describe(await self.swarm.get(task_id))
+        return await self._describe(await self._read(task_id))
 
     async def list_tasks(
         self,
@@ -111,7 +111,7 @@ class SwarmTools:
 
     async def _read_for_answers(self, task_id: str) -> Task:
         """Read a task. Raises InvalidInput for one that asks for an approval: a person decides on that."""
-        task = await self.swarm.get(task_id)
+        task = await self._read(task_id)
         if not self.approves and any(question.approval is not None for question in task.questions):
             raise InvalidInput(
                 f"task {task_id} asks for an approval, which a person gives: in the console, or with `swarm approve`"
@@ -120,33 +120,33 @@ class SwarmTools:
 
     async def say_to_task(self, task_id: TaskId, text: str) -> dict[str, Any]:
         """Say something to the model of a task. A finished objective gets a follow-up task, which is returned."""
-        return await self._describe(await self.swarm.say(task_id, text))
+        return await self._describe(await self.swarm.say(await self._read(task_id), text))
 
     async def cancel_task(self, task_id: TaskId, reason: str = "by an MCP client") -> dict[str, Any]:
         """Cancel a task and all tasks below it, for good."""
-        await self.swarm.cancel(task_id, reason)
-        return await self._describe(await self.swarm.get(task_id))
+        await self.swarm.cancel(await self._read(task_id), reason)
+        return await self._describe(await self._read(task_id))
 
     async def retry_task(self, task_id: TaskId) -> dict[str, Any]:
         """Queue a task that gave up again."""
-        return await self._describe(await self.swarm.retry(task_id))
+        return await self._describe(await self.swarm.retry(await self._read(task_id)))
 
     async def approve_action(
         self, task_id: TaskId, question: Annotated[str, Field(description="key of the request")]
     ) -> dict[str, Any]:
         """Allow the action that a task asks for, once."""
-        return await self._describe(await self.swarm.approve(task_id, question))
+        return await self._describe(await self.swarm.approve(await self._read(task_id), question))
 
     async def deny_action(
         self, task_id: TaskId, question: Annotated[str, Field(description="key of the request")], reason: str = ""
     ) -> dict[str, Any]:
         """Refuse the action that a task asks for; its model is told the reason."""
-        return await self._describe(await self.swarm.deny(task_id, question, reason=reason))
+        return await self._describe(await self.swarm.deny(await self._read(task_id), question, reason=reason))
 
     async def read_file(self, task_id: str, number: str) -> str | bytes:
         """Return a file of a task: text as a text, other content as bytes."""
         try:
-            task = await self.swarm.get(task_id)
+            task = await self._read(task_id)
             artifacts = task.result.artifacts if task.result is not None else ()
             if not (number.isdecimal() and len(number) < 10 and int(number) < len(artifacts)):
                 raise NotFound(f"the task has no file {number}: it has {len(artifacts)}")
@@ -160,6 +160,13 @@ class SwarmTools:
             return self.redactor.clean(content.data.decode())
         except UnicodeDecodeError:
             return content.data
+
+    async def _read(self, task_id: str) -> Task:
+        """Return a task of the session. Raises NotFound for any other."""
+        task = await self.swarm.get(task_id)
+        if task.session_hash != self.swarm.session:
+            raise NotFound(f"there is no task {task_id}: list_tasks lists the tasks")
+        return task
 
     async def _describe(self, task: Task) -> dict[str, Any]:
         """Return a task as a model reads it."""

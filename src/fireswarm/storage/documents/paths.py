@@ -49,7 +49,7 @@ FREE_FIELDS = frozenset({
     "objective", "context", "result", "answers", "answered", "questions", "summary", "error", "handoff_reason",
     "expected_outcome", "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message",
     "keywords", "source", "evidence", "wrong_reason", "content", "capabilities", "instructions", "system_prompt",
-    "asks",
+    "asks", "restarted",
 })  # fmt: skip
 """Fields with text from people, skills and models; all other fields are set by the code."""
 

@@ -92,7 +92,7 @@ class Heartbeat:
                 oldest_seconds=oldest_seconds,
             ),
             beat_seconds=worker.heartbeat_working_seconds if holding else worker.heartbeat_idle_seconds,
-            restarted=os.environ.get(RESTARTED, ""),
+            restarted=truncate(os.environ.get(RESTARTED, ""), MAX_DETAIL_CHARS),
             usage=asdict(self._parts.store.usage),
             host=socket.gethostname(),
             pid=os.getpid(),
