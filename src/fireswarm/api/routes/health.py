@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
 from fireswarm.api.session import CurrentSession
+from fireswarm.contracts.ports import Store
 from fireswarm.errors import FireswarmError
 from fireswarm.storage.documents import queries
 
@@ -28,15 +29,16 @@ async def is_alive() -> str:
 @router.get("/readyz", include_in_schema=False)
 async def is_ready(given: CurrentSession) -> PlainTextResponse:
     """Answer 200 if the store can be read, otherwise 503."""
-    if await given.kept.remember("ready", READY_SECONDS, lambda: _reads(given)):
+    if await given.kept.remember("ready", READY_SECONDS, lambda: can_read(given.swarm.parts.store)):
         return PlainTextResponse("ok\n")
     return PlainTextResponse("the store cannot be read\n", 503)
 
 
-async def _reads(given: CurrentSession) -> bool:
+async def can_read(store: Store) -> bool:
+    """Return True if the store answers in time."""
     with anyio.move_on_after(LOOK_SECONDS):
         try:
-            await given.swarm.parts.store.query(queries.some_tasks(1))
+            await store.query(queries.some_tasks(1))
         except FireswarmError:
             return False
         return True

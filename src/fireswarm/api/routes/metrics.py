@@ -1,19 +1,26 @@
-"""``/metrics``: the state of the swarm for Prometheus, read from the store."""
+"""``/metrics``: the state of the swarm for Prometheus, read from the store; and the figures of one role process."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Protocol
 
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.routing import Route
 
-from fireswarm.api.session import CurrentSession
+from fireswarm.api.routes.health import READY_SECONDS, can_read
+from fireswarm.api.session import CurrentSession, Kept
 from fireswarm.client import Swarm
+from fireswarm.contracts.ports import Store
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.storage.documents import queries
@@ -106,3 +113,76 @@ async def _of_costs(swarm: Swarm) -> list[Metric]:
         operations,
         version,
     ]
+
+
+class Working(Protocol):
+    """What a role process tells about itself: claims won and lost, turns ended, unexpected errors, tasks it holds."""
+
+    settled: int
+    stopping: bool
+
+    @property
+    def held(self) -> Sized:
+        """The tasks that it holds."""
+        ...
+
+    @property
+    def faults(self) -> int:
+        """Number of unexpected errors."""
+        ...
+
+    @property
+    def contention(self) -> tuple[int, int]:
+        """Claims won and lost so far."""
+        ...
+
+
+@dataclass(slots=True)
+class ProcessHealth:
+    """The application of one role process, for its orchestrator: without authentication, and with numbers only.
+
+    Without its ``worker``, the process has not begun to work.
+    """
+
+    store: Store
+    worker: Working | None = None
+    kept: Kept = field(default_factory=Kept)
+
+    def make_application(self) -> Starlette:
+        """Return the application."""
+        routes = [("/healthz", self._is_alive), ("/readyz", self._is_ready), ("/metrics", self._show_metrics)]
+        return Starlette(routes=[Route(path, endpoint, methods=["GET"]) for path, endpoint in routes])
+
+    async def _is_alive(self, request: Request) -> PlainTextResponse:
+        return PlainTextResponse("ok\n")
+
+    async def _is_ready(self, request: Request) -> PlainTextResponse:
+        if self.worker is None or self.worker.stopping:
+            return PlainTextResponse("it does not work\n", 503)
+        if await self.kept.remember("ready", READY_SECONDS, lambda: can_read(self.store)):
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("the store cannot be read\n", 503)
+
+    async def _show_metrics(self, request: Request) -> PlainTextResponse:
+        return PlainTextResponse(generate_latest(_Found(self._list_metrics())), media_type=CONTENT_TYPE_LATEST)
+
+    def _list_metrics(self) -> list[Metric]:
+        operations = CounterMetricFamily(
+            "fireswarm_process_store_operations", "Billed operations of this process on the store", labels=["kind"]
+        )
+        for kind in ("reads", "writes", "deletes"):
+            operations.add_metric([kind], getattr(self.store.usage, kind))
+        if self.worker is None:
+            return [operations]
+        claims = CounterMetricFamily(
+            "fireswarm_process_claims", "Attempts of this process to claim a task", labels=["result"]
+        )
+        for result, number in zip(("won", "lost"), self.worker.contention, strict=True):
+            claims.add_metric([result], number)
+        return [
+            operations,
+            claims,
+            CounterMetricFamily("fireswarm_process_turns", "Turns that this process has ended", self.worker.settled),
+            CounterMetricFamily("fireswarm_process_faults", "Unexpected errors of this process", self.worker.faults),
+            GaugeMetricFamily("fireswarm_process_held_tasks", "Tasks that this process holds", len(self.worker.held)),
+        ]

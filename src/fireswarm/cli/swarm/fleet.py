@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,6 +33,7 @@ from fireswarm.settings import Settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.worker.loop import Worker
 from fireswarm.swarm.worker.role import RoleConfig, run
 from fireswarm.swarm.worker.supervisor import PARENT
 
@@ -170,6 +171,13 @@ def role(
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", min=1, help="Maximum number of concurrent tasks.")
     ] = None,
+    health_port: Annotated[
+        int | None,
+        typer.Option("--health-port", min=0, max=65535, help="Serve /healthz, /readyz and /metrics of this process."),
+    ] = None,
+    health_host: Annotated[
+        str, typer.Option("--health-host", help="Address of --health-port; 0.0.0.0 for probes of other machines.")
+    ] = "127.0.0.1",
     with_parent: Annotated[
         bool, typer.Option("--with-parent", help="Drain and stop when the parent process ends.")
     ] = False,
@@ -193,9 +201,36 @@ def role(
             errors.print(line, style="dim", soft_wrap=True)
             if with_parent:
                 _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
-            await run(RoleConfig(parts, name, agent, stop, Reloader(parts).current))
+            async with _health(parts, health_host, health_port) as begin:
+                await run(RoleConfig(parts, name, agent, stop, Reloader(parts).current, begin))
 
     run_async(main)
+
+
+@contextlib.asynccontextmanager
+async def _health(parts: SwarmParts, host: str, port: int | None) -> AsyncGenerator[Callable[[Worker], None] | None]:
+    """Serve the health of this process inside the block; yields what has to be told the worker."""
+    if port is None:
+        yield None
+        return
+    from fireswarm.api.routes.metrics import ProcessHealth
+    from fireswarm.api.server import address_of, listening_socket, serve
+
+    health, ended = ProcessHealth(parts.store), anyio.Event()
+
+    def begin(worker: Worker) -> None:
+        health.worker = worker
+
+    def say() -> None:
+        errors.print(f"health on {address_of(listening)}/healthz", style="dim", soft_wrap=True)
+
+    with listening_socket(host, port) as listening:
+        async with anyio.create_task_group() as group:
+            group.start_soon(serve, health.make_application(), listening, ended, say, ())
+            try:
+                yield begin
+            finally:
+                ended.set()
 
 
 def _how(parts: SwarmParts, role: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import anyio
@@ -15,6 +16,7 @@ class RoleConfig:
     """Configuration of a role process. Set ``stop`` to drain it.
 
     ``refresh`` returns the parts for the next turn, after a change of the files of roles, skills or capabilities.
+    ``begin`` gets the worker before it works.
     """
 
     parts: SwarmParts
@@ -22,11 +24,14 @@ class RoleConfig:
     agent_id: str
     stop: anyio.Event = field(default_factory=anyio.Event)
     refresh: Refresh | None = None
+    begin: Callable[[Worker], None] | None = None
 
 
 async def run(cfg: RoleConfig) -> None:
     """Claim and work on the role's tasks until ``cfg.stop`` is set, then drain."""
     worker = Worker(cfg.parts, cfg.role, cfg.agent_id, refresh=cfg.refresh)
+    if cfg.begin is not None:
+        cfg.begin(worker)
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_on_event, cfg.stop, worker)
         await worker.run()
