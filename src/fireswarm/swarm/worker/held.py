@@ -61,8 +61,12 @@ class HeldTasks:
         return [work.lease.task.task_id for work in self.by_run.values()]
 
     def forget(self, work: HeldWork) -> None:
-        """Remove a task that has ended."""
-        del self.by_run[work.lease.run_id]
+        """Remove a task that has ended.
+
+        A task whose document was reset to an earlier epoch may have been claimed again under the same run.
+        """
+        if self.by_run.get(work.lease.run_id) is work:
+            del self.by_run[work.lease.run_id]
         self.freed.ring()
 
     def end(self, work: HeldWork, reason: str) -> None:
