@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.ports import Create, Update
+from fireswarm.contracts.ports import Create, Update, Write
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Failed, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, Task
+from fireswarm.errors import StoreUnavailable
 from fireswarm.llm.budget import Limit, Spend
 from fireswarm.settings.swarm import ReceiverSettings
 from fireswarm.storage.documents.paths import NOTICES
@@ -70,10 +71,10 @@ async def notices(swarm: SwarmRig) -> list[dict[str, Any]]:
 
 
 async def sent(swarm: SwarmRig, number: int = 1) -> None:
-    """Wait until so many notices are delivered; virtual time stands still meanwhile."""
+    """Wait until so many notices are delivered; a second of virtual time passes at each look."""
 
     async def is_sent() -> bool:
-        await swarm.clock.settle()
+        await swarm.clock.advance(1)
         return sum(notice["state"] == "sent" for notice in await notices(swarm)) == number
 
     await until(is_sent, seconds=PATIENCE_SECONDS, what="a delivery")
@@ -151,6 +152,24 @@ async def test_another_process_sends_what_a_killed_one_had_begun(swarm: SwarmRig
             await swarm.clock.advance(10)
             await sent(swarm)
     assert len(channel.requests) == 1
+
+
+async def test_a_notice_waits_while_the_store_is_away(swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    channel, failures = Channel(), [StoreUnavailable("away"), StoreUnavailable("away")]
+    commit = type(swarm.store).commit
+
+    async def fail_twice(store: Any, writes: Sequence[Write], **more: Any) -> Any:
+        if failures and isinstance(writes[0], Update) and writes[0].path.startswith(NOTICES):
+            raise failures.pop()
+        return await commit(store, writes, **more)
+
+    monkeypatch.setattr(type(swarm.store), "commit", fail_twice)
+    async with channel.open() as address:
+        parts = receiving(swarm, pager={"url": address})
+        await ask(swarm)
+        async with working(parts):
+            await sent(swarm)
+    assert len(channel.requests) == 1 and not failures
 
 
 async def test_a_receiver_that_never_accepts_is_given_up(swarm: SwarmRig) -> None:
@@ -261,6 +280,43 @@ async def test_a_notice_with_a_fault_does_not_stop_the_others(swarm: SwarmRig) -
         async with working(parts):
             await sent(swarm)
     assert len(channel.requests) == 1
+
+
+async def test_more_waits_than_is_listened_to_and_the_newest_is_told(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fireswarm.swarm.notices.duty.LISTENED", 2)
+    channel = Channel()
+    async with channel.open() as address:
+        parts = receiving(swarm, pager={"url": address})
+        for number in range(5):
+            await ask(swarm, f"Which port {number}?")
+            await swarm.clock.advance(1)
+        async with working(parts):
+            await sent(swarm, 2)
+        await ask(swarm, "Which port at last?")
+        async with working(parts, agent="scout-2"):
+            await sent(swarm, 3)
+    assert sorted(body["data"]["asks"][0] for body in channel.bodies) == [
+        "Which port 3?",
+        "Which port 4?",
+        "Which port at last?",
+    ]
+
+
+async def test_notices_of_a_receiver_that_was_removed_are_in_nobodys_way(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fireswarm.swarm.notices.duty.LISTENED", 2)
+    channel = Channel()
+    async with channel.open() as address:
+        gone = receiving(swarm, old={"url": address})
+        for number in range(3):
+            task = await ask(swarm, f"Which port {number}?")
+            await store_notices(swarm.store, notices_of_task(task, gone.settings.notify, swarm.clock.now()))
+        async with working(receiving(swarm, new={"url": address})):
+            await sent(swarm, 2)
+    assert {notice["receiver"] for notice in await notices(swarm) if notice["state"] == "sent"} == {"new"}
 
 
 async def test_without_receivers_nothing_is_stored_or_listened_to(swarm: SwarmRig) -> None:

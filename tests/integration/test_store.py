@@ -31,7 +31,7 @@ EVERY_QUERY: dict[str, Query] = {
     ),
     "needing_person": queries.needing_person("scout", ["dead_letter", "input_required"], 5),
     "ended_since": queries.ended_since("scout", datetime(2026, 1, 1, tzinfo=UTC), 5),
-    "new_notices": queries.new_notices("scout", 5),
+    "new_notices": queries.new_notices("scout", ["pager", "team"], 5),
     "failed_notices": queries.failed_notices(),
     "claimable": queries.claimable("scout", 5),
     "claimable_from": queries.claimable_from("scout", 5, "8", 5),

@@ -185,7 +185,7 @@ class Settings(AgentSettings):
     memory: MemorySettings = MemorySettings()
     backbone: BackboneSettings = BackboneSettings()
     notify: dict[str, ReceiverSettings] = Field(
-        default_factory=dict, description="receivers of notices by name: webhooks and commands"
+        default_factory=dict, max_length=30, description="receivers of notices by name: webhooks and commands"
     )
 
     def path(self, relative: Path | str) -> Path:

@@ -18,7 +18,7 @@ from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 from fireswarm.redaction import Redactor
-from fireswarm.swarm.records.artifacts import name_of, read_answer, read_content
+from fireswarm.swarm.records.artifacts import find_numbered, name_of, read_answer, read_content
 from fireswarm.version import __version__
 
 MAX_WAIT_SECONDS = 300.0
@@ -147,12 +147,7 @@ class SwarmTools:
         """Return a file of a task: text as a text, other content as bytes."""
         try:
             task = await self._read(task_id)
-            artifacts = task.result.artifacts if task.result is not None else ()
-            if not (number.isdecimal() and len(number) < 10 and int(number) < len(artifacts)):
-                raise NotFound(f"the task has no file {number}: it has {len(artifacts)}")
-            artifact = artifacts[int(number)]
-            if artifact.uri is not None and not self.swarm.parts.blobs.holds(artifact.uri, task.session_hash):
-                raise NotFound("this file is not in the blob store of its session")
+            artifact = find_numbered(task, number, self.swarm.parts.blobs)
             content = await read_content(self.swarm.parts.blobs, artifact, MAX_FILE_BYTES)
         except FireswarmError as error:
             raise ResourceError(self.redactor.clean(str(error))) from error

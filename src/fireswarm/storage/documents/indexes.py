@@ -63,6 +63,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("status", "asc"), ("created_at", "desc")),
     ),
     FILES: ((("session_hash", "asc"), ("path", "asc")),),
+    NOTICES: ((("role", "asc"), ("state", "asc"), ("receiver", "asc"), ("not_before", "asc")),),
     AGENTS: ((("session_hash", "asc"), ("created_at", "desc")), (("status", "asc"), ("created_at", "desc"))),
 }
 """Composite indexes by collection.
@@ -119,7 +120,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
     ANSWERED: ("response", "at", "expires_at"),
     FILES: ("content", "encoding", "size_bytes", "version", "folder", "name", "created_at", "updated_at"),
     AGENTS: ("name", "system_prompt", "capabilities", "version", "updated_at"),
-    NOTICES: ("objective", "text", "asks", "error", "not_before", "created_at", "expires_at", "attempts"),
+    NOTICES: ("objective", "text", "asks", "error", "created_at", "expires_at", "attempts"),
     REQUESTS: ("content", "headers", "fingerprint", "claimed_at", "expires_at", "status"),
 }
 """Exempt from automatic single-field indexes: large, or sequential and never queried alone (a collection

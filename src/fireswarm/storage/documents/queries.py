@@ -297,9 +297,9 @@ def blocked_by(reason: str) -> Query:
 
 
 def needing_person(role: str, reasons: Sequence[str], limit: int) -> Query:
-    """Tasks of a role that are blocked for one of these reasons (listened to)."""
+    """The tasks of a role that were blocked last for one of these reasons (listened to)."""
     where: Filters = (("assigned_to", "==", role), ("status", "==", "blocked"), ("status_reason", "in", [*reasons]))
-    return Query(TASKS, where=where, limit=limit)
+    return Query(TASKS, where=where, order_by=(("updated_at", "desc"),), limit=limit)
 
 
 def ended_since(role: str, since: datetime, limit: int) -> Query:
@@ -309,9 +309,10 @@ def ended_since(role: str, since: datetime, limit: int) -> Query:
     return Query(TASKS, where=where, order_by=(("updated_at", "desc"),), limit=limit)
 
 
-def new_notices(role: str, limit: int) -> Query:
-    """Notices about tasks of a role that are not delivered yet (listened to)."""
-    return Query(NOTICES, where=(("role", "==", role), ("state", "==", "new")), limit=limit)
+def new_notices(role: str, receivers: Sequence[str], limit: int) -> Query:
+    """Notices about tasks of a role that some receivers did not get yet, those due first (listened to)."""
+    where: Filters = (("role", "==", role), ("state", "==", "new"), ("receiver", "in", [*receivers]))
+    return Query(NOTICES, where=where, order_by=(("not_before", "asc"),), limit=limit)
 
 
 def failed_notices() -> Query:

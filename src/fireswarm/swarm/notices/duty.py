@@ -7,6 +7,7 @@ sends the notice again, with the same ``webhook-id``, by which receivers leave r
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,8 @@ RECENT = timedelta(hours=1)
 """Age of the ended objectives that are told at a start: objectives end only while a process of the role runs."""
 
 LISTENED = 100
-"""Maximum number of waiting tasks, ended objectives and undelivered notices that are listened to."""
+"""Number of waiting tasks and ended objectives, the newest, and of undelivered notices, the next due, that are listened
+to."""
 
 PAUSES = (5.0, 30.0, 120.0, 600.0, 3600.0, 3600.0, 3600.0)
 """Seconds between attempts; after the last one, the notice is failed."""
@@ -56,7 +58,6 @@ class NoticeDuty:
     role: str
     _due: Bell = field(default_factory=Bell)
     _waiting: dict[str, Snapshot] = field(default_factory=dict[str, Snapshot])
-    _stored: set[str] = field(default_factory=set[str])
 
     @property
     def receivers(self) -> Mapping[str, ReceiverSettings]:
@@ -72,20 +73,18 @@ class NoticeDuty:
         await self._watch(queries.ended_since(self.role, self.parts.clock.now() - RECENT, LISTENED))
 
     async def _watch(self, query: Query) -> None:
+        stored = set[str]()
         async with self.parts.store.listen(query) as batches:
             async for snapshots in batches:
                 tasks, _ = parse_all(snapshots, parse_task_snapshot)
-                for task in tasks:
-                    await self._store(notices_of_task(task, self.receivers, self.parts.clock.now()))
-
-    async def _store(self, notices: list[Notice]) -> None:
-        new = [notice for notice in notices if notice.notice_id not in self._stored]
-        await store_notices(self.parts.store, new)
-        self._stored |= {notice.notice_id for notice in new}
+                now = self.parts.clock.now()
+                found = [notice for task in tasks for notice in notices_of_task(task, self.receivers, now)]
+                await store_notices(self.parts.store, (each for each in found if each.notice_id not in stored))
+                stored = {notice.notice_id for notice in found}
 
     async def watch_notices(self) -> None:
         """Follow the notices of the role that are not delivered, until the listener ends."""
-        async with self.parts.store.listen(queries.new_notices(self.role, LISTENED)) as batches:
+        async with self.parts.store.listen(queries.new_notices(self.role, sorted(self.receivers), LISTENED)) as batches:
             async for snapshots in batches:
                 self._waiting = {snapshot.path: snapshot for snapshot in snapshots}
                 self._due.ring()
@@ -98,7 +97,6 @@ class NoticeDuty:
             for snapshot, fault in others:
                 _log.warning("a notice is left out: %s", fault)
                 self._waiting.pop(snapshot.path, None)
-            notices = [notice for notice in notices if notice.receiver in self.receivers]
             for notice in sorted(notices, key=lambda notice: notice.not_before):
                 if notice.not_before <= now:
                     await self._attempt(notice)
@@ -106,14 +104,20 @@ class NoticeDuty:
             await self._due.heard(self.parts.clock, min(later, default=None))
 
     async def _attempt(self, notice: Notice) -> None:
-        """Make one attempt, unless another process makes it."""
-        snapshot = self._waiting.pop(notice_path(notice.notice_id))
+        """Make one attempt, unless another process makes it. Raises StoreError, and the notice waits on."""
+        snapshot = self._waiting.get(notice_path(notice.notice_id))
+        if snapshot is None:  # another process has sent it while this one sent others
+            return
         receiver, store, clock = self.receivers[notice.receiver], self.parts.store, self.parts.clock
         until = clock.now() + timedelta(seconds=receiver.timeout_seconds + AGAIN_SECONDS)
         number = notice.attempts + 1
-        try:
+        claimed = False
+        with contextlib.suppress(Conflict):  # another process makes it
             await store.commit([Update(snapshot.path, {"attempts": number, "not_before": until}, snapshot.update_time)])
-        except Conflict:
+            claimed = True
+        if self._waiting.get(snapshot.path) is snapshot:  # the listener may have told the next state already
+            del self._waiting[snapshot.path]
+        if not claimed:
             return
         changed = await self._send(notice, receiver, number)
         await store.commit([Update(snapshot.path, changed)])

@@ -15,6 +15,7 @@ from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 
 MAX_FILE_NAME_CHARS = 100
+MAX_DIGITS = 10
 UTF8 = "; charset=utf-8"
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]{1,100}/[\w.+-]{1,100}")
@@ -47,6 +48,17 @@ def find_artifact(task: Task, name: str = "") -> Artifact:
             return artifact
     known = ", ".join(dict.fromkeys(map(name_of, artifacts))) or "none"
     raise NotFound(f"task {task.task_id} has no artifact {name!r}; it has: {known}" if name else _no_artifact(task))
+
+
+def find_numbered(task: Task, number: str, blobs: Blobs) -> Artifact:
+    """Return the artifact with a number, from 0. Raises NotFound, also for one outside of the session's blobs."""
+    artifacts = task.result.artifacts if task.result is not None else ()
+    if not (number.isdecimal() and len(number) < MAX_DIGITS and int(number) < len(artifacts)):
+        raise NotFound(f"the task has no file {number}: it has {len(artifacts)}")
+    artifact = artifacts[int(number)]
+    if artifact.uri is not None and not blobs.holds(artifact.uri, task.session_hash):
+        raise NotFound("this file is not in the blob store of its session")
+    return artifact
 
 
 def with_present_uris(task: Task, blobs: Blobs) -> Task:

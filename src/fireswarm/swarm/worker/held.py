@@ -36,37 +36,37 @@ class HeldWork:
 
 @dataclass(slots=True)
 class HeldTasks:
-    """The claimed tasks of a worker. ``added`` rings when a task is claimed, ``freed`` when one is removed."""
+    """The claimed tasks of a worker. ``added`` rings when a task is claimed, ``freed`` when one is removed.
 
-    by_run: dict[str, HeldWork] = field(default_factory=dict[str, HeldWork])
+    Two of them may have one run: a task whose document was reset to an earlier epoch is claimed again.
+    """
+
+    works: dict[HeldWork, None] = field(default_factory=dict["HeldWork", None])
     ready: deque[HeldWork] = field(default_factory=deque[HeldWork])
     added: Bell = field(default_factory=Bell)
     freed: Bell = field(default_factory=Bell)
 
     def __len__(self) -> int:
-        return len(self.by_run)
+        return len(self.works)
 
     def add(self, lease: HeldLease) -> None:
         """Add a claimed task to those waiting to start."""
-        work = self.by_run[lease.run_id] = HeldWork(lease)
+        work = HeldWork(lease)
+        self.works[work] = None
         self.ready.append(work)
         self.added.ring()
 
     def all(self) -> list[HeldWork]:
         """Return a copy of the list of held tasks."""
-        return list(self.by_run.values())
+        return list(self.works)
 
     def task_ids(self) -> list[str]:
         """Return the ids of the held tasks."""
-        return [work.lease.task.task_id for work in self.by_run.values()]
+        return [work.lease.task.task_id for work in self.works]
 
     def forget(self, work: HeldWork) -> None:
-        """Remove a task that has ended.
-
-        A task whose document was reset to an earlier epoch may have been claimed again under the same run.
-        """
-        if self.by_run.get(work.lease.run_id) is work:
-            del self.by_run[work.lease.run_id]
+        """Remove a task that has ended."""
+        del self.works[work]
         self.freed.ring()
 
     def end(self, work: HeldWork, reason: str) -> None:
@@ -74,7 +74,7 @@ class HeldTasks:
 
         Does nothing for a task that has ended.
         """
-        if self.by_run.get(work.lease.run_id) is not work:
+        if work not in self.works:
             return
         work.ended_because = reason
         if work.started:

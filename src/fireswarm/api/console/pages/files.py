@@ -11,9 +11,8 @@ from typing import Any
 from fireswarm.api.console.visit import Download, Shown, Visit
 from fireswarm.contracts.skills.artifact import ANSWER, Artifact
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import NotFound
 from fireswarm.redaction import Redactor
-from fireswarm.swarm.records.artifacts import Content, name_of, open_content, read_content
+from fireswarm.swarm.records.artifacts import Content, find_numbered, name_of, open_content, read_content
 
 MAX_FILE_BYTES = 50_000_000
 """Largest file that is served."""
@@ -55,16 +54,8 @@ async def show(visit: Visit) -> Shown:
 
 async def _find(visit: Visit) -> tuple[Task, Artifact]:
     """Return the task and the file that an address names. Raises NotFound."""
-    swarm = visit.swarm
-    task = await swarm.get(visit.path["task_id"])
-    artifacts = task.result.artifacts if task.result is not None else ()
-    number = visit.path["number"]
-    if not (number.isdecimal() and len(number) < 10 and int(number) < len(artifacts)):
-        raise NotFound(f"the task has no file {number}: it has {len(artifacts)}")
-    artifact = artifacts[int(number)]
-    if artifact.uri is not None and not swarm.parts.blobs.holds(artifact.uri, task.session_hash):
-        raise NotFound("this file is not in the blob store of its session")
-    return task, artifact
+    task = await visit.swarm.get(visit.path["task_id"])
+    return task, find_numbered(task, visit.path["number"], visit.swarm.parts.blobs)
 
 
 def _prepare(content: Content, name: str, redactor: Redactor) -> tuple[str, Any, bool]:

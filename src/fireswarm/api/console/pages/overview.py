@@ -82,12 +82,12 @@ async def _count_days(swarm: Swarm, now: datetime) -> dict[str, dict[str, int]]:
             status: await swarm.parts.store.count(queries.changed_between(status, since, before))
             for status in (TaskStatus.DONE.value, TaskStatus.CANCELED.value)
         }
-        | {"gave_up": await _count_given_up(swarm, since, before)}
+        | {"gave_up": await _count_gave_up_between(swarm, since, before)}
         for day, (since, before) in days.items()
     }
 
 
-async def _count_given_up(swarm: Swarm, since: datetime, before: datetime) -> int:
+async def _count_gave_up_between(swarm: Swarm, since: datetime, before: datetime) -> int:
     """Count the tasks that were given up in a time and wait for a person since then."""
     count = swarm.parts.store.count
     return sum([await count(queries.blocked_between(reason.value, since, before)) for reason in sorted(GIVEN_UP)])

@@ -14,7 +14,7 @@ from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.documents.read import parse_run_snapshot
 
 SHOWN_EVENTS = 100
-STEPS = {"llm": "call of the model", "budget": "budget that is left", "tool": "call of a tool", "act": "action"}
+STEPS = {"llm": "call of the model", "budget": "budget that is left", "act": "action"}
 """Kinds of steps in words."""
 
 KINDS = {kind.value: kind for kind in EventType}
