@@ -30,6 +30,7 @@ EXAMPLES: dict[str, str] = {
     "swarm answer": "swarm answer $ASKING path=notes",
     "swarm approve": "swarm approve $APPROVING --question 1-1",
     "swarm say": "swarm say $DENYING 'look at the numbers of 2026 too'",
+    "swarm fork": "swarm fork $BLOCKED --before 1 --say 'count them by hand'",
     "swarm plan": "swarm plan $PLANNED",
     "swarm deny": "swarm deny $DENYING --question 1-1 --reason 'not on a Friday'",
     "swarm runs": "swarm runs --role scout --limit 5",

@@ -10,7 +10,7 @@ MODULES = ("errors", "pipelines")
 NAMES = {
     "agent.embedded": ("run_agent",),
     "capabilities.capability": ("Capability", "CapabilityContext", "NoConfig", "tool"),
-    "client": ("Swarm", "TaskEvent"),
+    "client": ("Swarm",),
     "clocks": ("VirtualClock",),
     "contracts.base": ("command_line", "count_noun"),
     "contracts.limits": ("MAX_DETAIL_CHARS", "truncate"),
@@ -47,7 +47,7 @@ NAMES = {
         "SkillState",
     ),
     "contracts.swarm.envelope": ("Envelope",),
-    "contracts.swarm.event": ("EventRecord", "EventType"),
+    "contracts.swarm.event": ("EventRecord", "EventType", "TaskEvent"),
     "contracts.swarm.role": ("RoleCard",),
     "contracts.swarm.task": ("StatusReason", "Submitted", "Task", "TaskResult", "TaskSpec", "TaskStatus"),
     "llm.providers.scripted": ("ScriptedModel",),

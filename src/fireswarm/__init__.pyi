@@ -8,7 +8,6 @@ from fireswarm.capabilities.capability import CapabilityContext as CapabilityCon
 from fireswarm.capabilities.capability import NoConfig as NoConfig
 from fireswarm.capabilities.capability import tool as tool
 from fireswarm.client import Swarm as Swarm
-from fireswarm.client import TaskEvent as TaskEvent
 from fireswarm.clocks import VirtualClock as VirtualClock
 from fireswarm.contracts.base import command_line as command_line
 from fireswarm.contracts.base import count_noun as count_noun
@@ -46,6 +45,7 @@ from fireswarm.contracts.skills.skill import SkillState as SkillState
 from fireswarm.contracts.swarm.envelope import Envelope as Envelope
 from fireswarm.contracts.swarm.event import EventRecord as EventRecord
 from fireswarm.contracts.swarm.event import EventType as EventType
+from fireswarm.contracts.swarm.event import TaskEvent as TaskEvent
 from fireswarm.contracts.swarm.role import RoleCard as RoleCard
 from fireswarm.contracts.swarm.task import StatusReason as StatusReason
 from fireswarm.contracts.swarm.task import Submitted as Submitted

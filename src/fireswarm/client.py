@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from fireswarm.contracts.base import JsonObject
 from fireswarm.contracts.ports import Clock, Snapshot
 from fireswarm.contracts.skills.permissions import NO, PLAN, REASON, YES
 from fireswarm.contracts.skills.skill import Fact, PlannedTask
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
+from fireswarm.contracts.swarm.event import TaskEvent
 from fireswarm.contracts.swarm.task import (
     AnyTask,
     StatusReason,
@@ -60,18 +59,6 @@ TRIED_AGAIN = frozenset(
     map(StatusReason, ("dead_letter", "deadline_exceeded", "needs_model", "needs_confinement")),
 )
 """Reasons for which ``run`` tries a task of an earlier call again; others wait for a person's decision."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskEvent:
-    """One event of a run. ``payload`` is JSON; docs/reference/observability.md lists the types."""
-
-    task_id: str
-    run_id: str
-    role: str
-    type: str
-    at: datetime
-    payload: JsonObject
 
 
 @check_arguments
@@ -285,6 +272,28 @@ class Swarm:
             return (await self.parts.board.go_on(current.task_id, text)).task
         return await self.parts.board.say(current.task_id, text)
 
+    async def fork(
+        self,
+        task: AnyTask,
+        before: Natural,
+        *,
+        text: str = "",
+        model: str | None = None,
+        objective: str | None = None,
+        context: Mapping[str, Any] | None = None,
+        again: str = "",
+    ) -> Submitted:
+        """Fork an objective: a new task has its steps before the model's answer number *before*, and goes on there.
+
+        *text* is said to the model, which may be another *model*; *objective* and *context* replace those of the task.
+        The same fork gives the same task, unless *again* differs. Files are as they are now. Raises InvalidInput for a
+        part of a plan, an answer that the model has not given before it planned, and arguments that cannot be used.
+        """
+        from fireswarm.swarm.submission.fork_task import Fork, fork_task
+
+        fork = Fork(before, text, model, objective, None if context is None else dict(context), again)
+        return await fork_task(self.parts, id_of(task), fork)
+
     async def approve(
         self, task: AnyTask, question: str = "", *, always: bool = False, plan: Sequence[PlannedTask] | None = None
     ) -> Task:
@@ -297,6 +306,10 @@ class Swarm:
         seen = await self._read_for(task, question)
         changed = {} if plan is None else {PLAN: self.parts.board.plan_as_json(plan)}
         return await self.answer(id_of(task), with_approval(seen, question, YES, always=always, also=changed))
+
+    async def draft(self, task: AnyTask, plan: Sequence[PlannedTask]) -> Sequence[Task]:
+        """Return the tasks that a plan of *task* would create. Raises GraphInvalid for a plan that cannot run."""
+        return self.parts.board.draft(await self._read(task), plan)
 
     async def deny(self, task: AnyTask, question: str = "", *, reason: str = "") -> Task:
         """Refuse the action that a task asks for; the model gets *reason*. See ``approve``."""
@@ -374,7 +387,7 @@ class Swarm:
             for run in runs:
                 reader = readers.setdefault(run.path, RunReader(self.parts.store))
                 for event in await reader.news(run):
-                    await send.send(_run_event(run.data or {}, event))
+                    await send.send(TaskEvent.of_run(run.data or {}, event))
 
         runs = queries.runs_of(task.trace.chain_id)
         follower = RunFollower(self.parts.store, self.parts.clock, runs, report)
@@ -383,14 +396,3 @@ class Swarm:
             await self.wait(task)
             await follower.read_once()
             group.cancel_scope.cancel()
-
-
-def _run_event(run: Mapping[str, Any], event: Mapping[str, Any]) -> TaskEvent:
-    return TaskEvent(
-        task_id=str(run.get("task_id")),
-        run_id=str(run.get("run_id")),
-        role=str(run.get("role")),
-        type=str(event.get("type")),
-        at=event["ts"],
-        payload=dict(event.get("payload") or {}),
-    )

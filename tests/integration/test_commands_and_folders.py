@@ -35,6 +35,7 @@ ARGUMENTS = {
     "memory wrong": ["x"],
     "plan": ["0a"],
     "say": ["x", "words"],
+    "fork": ["x", "--before", "1"],
     "show": ["0a"], "cancel": ["0a"], "retry": ["0a"], "answer": ["0a", "x=1"], "approve": ["0a"], "deny": ["0a"],
     "artifacts": ["0a"], "open": ["0a"], "watch": ["0a"], "store reset": ["--yes"], "store backup": ["new"],
     "store export": ["new"], "store import": ["copy"], "store restore": ["copy"], "submit": ["a task"],

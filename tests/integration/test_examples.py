@@ -33,6 +33,7 @@ from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskSpec, T
 from fireswarm.mind.approvals import place_of, questions_for
 from fireswarm.mind.gate import command_call
 from fireswarm.runs.sinks.files import read_events
+from fireswarm.runs.steps import STEP_FINISHED, step_id
 from fireswarm.settings import load_settings
 from fireswarm.settings.run_folders import kept_runs
 from fireswarm.swarm.opening.open_parts import open_parts
@@ -64,6 +65,7 @@ EXPECTED = {
     "swarm approve": "approved ",
     "swarm deny": "denied ",
     "swarm say": "told ",
+    "swarm fork": "before answer 1",
     "swarm plan": "assigned_to: scout",
     "swarm runs": "scout",
     "swarm agents": "[]",
@@ -210,6 +212,7 @@ async def settled(folder: Path, objective: str, outcome: Outcome) -> str:
         [held] = await core.board.claimer("scout", "scout-1").claim(1)
         journal = await open_journal(held, core)
         journal.note("turn_failed", error="as the test says")
+        journal.note(STEP_FINISHED, step=step_id("0/llm:1.0", None), result={})
         await journal.flush()
         await core.board.settle(held, outcome)
     return task.task_id

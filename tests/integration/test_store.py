@@ -80,6 +80,7 @@ EVERY_QUERY: dict[str, Query] = {
     "journal": queries.journal("agent_runs/r1"),
     "runs_of": queries.runs_of("c1"),
     "thread_of": queries.thread_of("t1"),
+    "continuing": queries.continuing("t1"),
     "spend of a session": queries.spend(session_hash="s1"),
     "spend of a day": queries.spend(day="2026-11-22"),
     "session_files": queries.session_files("s1", "/a/", "/a0", 5),

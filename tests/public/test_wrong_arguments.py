@@ -140,7 +140,7 @@ async def attempt(call: Callable[..., Any], given: dict[str, Any]) -> None:
 def good_values(method: str) -> dict[str, Any]:
     """Return a value for each parameter without a default."""
     good: dict[str, Any] = {"AnyTask": "no-such-task", "TaskId": "x", "FactId": "x", "str": "x", "str | TaskSpec": "x"}
-    good["Mapping[str, Any]"] = {}
+    good |= {"Mapping[str, Any]": {}, "Natural": 1, "Sequence[PlannedTask]": []}
     given = parameters(method).items()
     return {
         name: good[str(each.annotation)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,9 @@ CALL_RECORDS = ("act", "ask", "denied", "left")
 """Kinds of records that one call of a model may leave: executed, asked, denied, or left out."""
 
 _HASH = re.compile(r":[0-9a-f]{16}$")
+_FIRST_OF_ANSWER = re.compile(r"0/(?:steering|budget|count|summary|llm):(\d+)")
+_ANSWER = re.compile(r"0/llm:(\d+)\.0:")
+_LATER_PHASE = re.compile(r"planned:|[1-9]\d*/")
 
 
 def step_id(name: str, inputs: Any) -> str:
@@ -38,6 +41,26 @@ def step_id(name: str, inputs: Any) -> str:
 def step_name(step: str) -> str:
     """Return the name in the id of a step."""
     return _HASH.sub("", step)
+
+
+def is_before(step: str, answer: int) -> bool:
+    """Return False for a step that only comes with the model's answer of this number in its first phase, or later."""
+    first = _FIRST_OF_ANSWER.match(step)
+    return not _LATER_PHASE.match(step) and (first is None or int(first[1]) < answer)
+
+
+def number_of_answer(step: str) -> int:
+    """Return which answer of the model in its first phase a step holds; 0 for any other step."""
+    found = _ANSWER.match(step)
+    return int(found[1]) if found else 0
+
+
+def fork_limits(forks: Sequence[int]) -> list[int]:
+    """Return for each task of a line of forks before which answer it counts; 0 is no limit.
+
+    *forks* are, for each task of the line, the answer before which the following one was forked from it, or 0.
+    """
+    return [min(filter(None, forks[place:]), default=0) for place in range(len(forks))]
 
 
 @dataclass(slots=True)

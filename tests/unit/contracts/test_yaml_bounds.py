@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fireswarm.cli.watch.plan import _parse  # pyright: ignore[reportPrivateUsage] - where a person's plan is read
 from fireswarm.contracts.base import is_yes
 from fireswarm.contracts.frontmatter import MAX_DEPTH, check_yaml, load_yaml
 from fireswarm.errors import ConfigError, FireswarmError
@@ -18,6 +17,7 @@ from fireswarm.skills.packs.parse import parse
 from fireswarm.skills.packs.terms import read_terms
 from fireswarm.swarm.records.policy import HandoffPolicy
 from fireswarm.swarm.roles.card import load_card
+from fireswarm.swarm.submission.plan_review import parse_plan
 
 LEVELS = 10_000
 LAUGHS = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12))])
@@ -62,7 +62,7 @@ def read_skill_terms(path: Path, text: str) -> object:
 
 
 def read_plan(_path: Path, text: str) -> object:
-    return _parse(text)
+    return parse_plan(text)
 
 
 @pytest.mark.parametrize("read", [read_role, read_settings, read_policy, read_skill_terms, read_plan])

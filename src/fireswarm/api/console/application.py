@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fireswarm.api.console.access import Visitor
 from fireswarm.api.console.live import LivePage
-from fireswarm.api.console.pages import agents, files, inbox, mail, overview, runs, spend, task, tasks
+from fireswarm.api.console.pages import agents, files, forks, inbox, mail, overview, questions, runs, spend, task, tasks
 from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.problems import refusal_of
@@ -54,6 +54,9 @@ PAGES: Mapping[str, PageMaker] = {
     "/tasks": tasks.show,
     "/new": tasks.show_form,
     "/tasks/{task_id}": task.show,
+    "/tasks/{task_id}/plan": questions.show_plan,
+    "/tasks/{task_id}/fork": forks.show_form,
+    "/tasks/{task_id}/conversation": forks.show_conversation,
     "/tasks/{task_id}/files/{number}": files.download,
     "/tasks/{task_id}/files/{number}/shown": files.show,
     "/runs/{run_id}": runs.show,
@@ -65,6 +68,8 @@ PAGES: Mapping[str, PageMaker] = {
 ACTIONS: Mapping[str, PageMaker] = {
     "/tasks": tasks.submit,
     "/budget": spend.set_budget,
+    "/tasks/{task_id}/plan": questions.change_plan,
+    "/tasks/{task_id}/fork": forks.make,
     "/tasks/{task_id}/{action}": task.act,
 }
 

@@ -44,7 +44,7 @@ def make_environment(redactor: Redactor) -> Environment:
     def finalize(value: Any) -> Any:
         if isinstance(value, Markup) or not isinstance(value, str):
             return value
-        return spell(redactor.clean(value))
+        return clean_text(redactor, value)
 
     def clean_line(text: str, length: int = 120) -> str:
         return clip_line(redactor.clean(str(text)[:MAX_CLEANED_CHARS]), length)
@@ -69,6 +69,11 @@ def make_environment(redactor: Redactor) -> Environment:
         "markdown": _with(redactor, draw_markdown),
     }
     return environment
+
+
+def clean_text(redactor: Redactor, text: str) -> str:
+    """Return *text* as a page shows it: without secrets, and with what no screen shows spelled out."""
+    return spell(redactor.clean(text))
 
 
 def quote_part(text: str) -> str:
@@ -131,6 +136,6 @@ def draw_markdown(text: str) -> Markup:
 
 def _with(redactor: Redactor, draw: Callable[[str], Markup]) -> Callable[[str], Markup]:
     def draw_clean(text: str) -> Markup:
-        return draw(spell(redactor.clean(str(text))))
+        return draw(clean_text(redactor, str(text)))
 
     return draw_clean

@@ -11,8 +11,9 @@ from jinja2 import Environment
 
 from fireswarm.api.console.access import Entrance, Visitor
 from fireswarm.api.console.feed import Feed
-from fireswarm.api.console.rendering import make_environment
+from fireswarm.api.console.rendering import clean_text, make_environment
 from fireswarm.client import Swarm
+from fireswarm.errors import InvalidInput
 from fireswarm.redaction import Redactor
 from fireswarm.swarm.records.artifacts import Content
 
@@ -56,6 +57,18 @@ class Visit:
         """The swarm of the console."""
         return self.console.swarm
 
+    def changed_text(self, name: str, before: str) -> str | None:
+        """Return a field's text, or None if it still is *before* as the page showed it.
+
+        Raises InvalidInput for a changed text of which the page had left out secrets: they would be lost.
+        """
+        text, shown = self.form.get(name, "").replace("\r\n", "\n").strip(), clean_text(self.console.redactor, before)
+        if not text or text == shown.strip():
+            return None
+        if shown != before:
+            raise InvalidInput(f"{name} has secrets or signs that this page does not show: change it by command")
+        return text
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -86,6 +99,8 @@ DONE: Mapping[str, str] = {
     "known": "The same work was submitted before: this is its task.",
     "answered": "Your answers are stored, and the task is queued again.",
     "approved": "You allowed the action; its run continues.",
+    "planned": "The plan is approved; its tasks begin.",
+    "forked": "This is the fork: it has the steps of its origin, and goes on from there.",
     "denied": "You refused the action.",
     "retry": "The task is queued again.",
     "cancel": "The task is canceled.",

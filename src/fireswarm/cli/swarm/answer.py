@@ -1,4 +1,4 @@
-"""Commands that answer a blocked task: answer, approve, deny."""
+"""Commands that give a task what a person decides: answer, approve, deny, say, fork."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from fireswarm.cli.shared.options import (
     Root,
     StoreUri,
     board_settings,
+    console,
     pairs,
+    print_json,
+    run_async,
 )
 from fireswarm.cli.watch.approval_view import draw_approval
 from fireswarm.client import Swarm
@@ -71,6 +74,47 @@ def say(
         return await swarm.say(task.task_id, text)
 
     operate(board_settings(root, store, project), task_id, act, as_json, "told")
+
+
+def fork(
+    task_id: TaskId,
+    before: Annotated[
+        int, typer.Option("--before", min=1, help="Number of the model's answer that is asked for anew, from 1.")
+    ],
+    text: Annotated[str, typer.Option("--say", help="What the model is to hear before it.")] = "",
+    model: Annotated[str | None, typer.Option("--model", help="Another model: NAME or PROVIDER:NAME.")] = None,
+    objective: Annotated[str | None, typer.Option("--objective", help="Another objective.")] = None,
+    context: Annotated[
+        list[str] | None, typer.Option("--context", help="Changed input as KEY=VALUE; values may be JSON. Repeatable.")
+    ] = None,
+    again: Annotated[str, typer.Option("--again", help="A word that makes another fork of the same kind.")] = "",
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fork an objective: a new task has its steps before an answer of its model, and goes on from there.
+
+    No step before it is executed or paid again. Files are as they are now. `swarm show` prints the events of the task;
+    the console offers a fork at each answer, and compares the runs.
+    """
+    changed = pairs(context or [], "--context")
+    settings = board_settings(root, store, project)
+
+    async def main() -> None:
+        async with Swarm.open(settings=settings, create=False) as swarm:
+            task = await swarm.find(task_id)
+            whole = {**task.context, **changed} if changed else None
+            made = await swarm.fork(
+                task, before, text=text, model=model, objective=objective, context=whole, again=again
+            )
+            if as_json:
+                print_json(made.task)
+            else:
+                state = "forks" if made.created else "is the same fork of"
+                console.print(f"{made.task_id} {state} {task.task_id} before answer {before}", soft_wrap=True)
+
+    run_async(main)
 
 
 def fit_choices(questions: Iterable[Question], answers: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,21 +12,22 @@ from typing import Annotated, Any
 
 import anyio.to_thread
 import typer
-import yaml
-from pydantic import TypeAdapter, ValidationError
 
 from fireswarm.cli.shared.operate import TaskId, operate
 from fireswarm.cli.shared.options import AsJson, Project, Root, StoreUri, board_settings, print_json, run_async
 from fireswarm.client import Swarm
-from fireswarm.contracts.base import command_line, explain_validation
-from fireswarm.contracts.frontmatter import explain_yaml, load_yaml
+from fireswarm.contracts.base import command_line
 from fireswarm.contracts.limits import shown_id
-from fireswarm.contracts.skills.permissions import PLAN
-from fireswarm.contracts.skills.skill import PlannedTask, Question
+from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import GraphInvalid, InvalidInput
-
-_TASKS = TypeAdapter(tuple[PlannedTask, ...])
+from fireswarm.swarm.submission.plan_review import (
+    find_plan,
+    list_planned,
+    parse_plan,
+    request_for_plan,
+    write_plan,
+)
 
 _HEAD = "# The plan of task {}. Change, add and delete tasks; an empty file changes nothing.\n"
 
@@ -52,11 +53,11 @@ def plan(
         return
 
     async def act(swarm: Swarm, task: Task) -> Task:
-        asked = _find_question(task)
+        asked = find_plan(task)
         text = await anyio.to_thread.run_sync(_text_of, file, asked, task)
         try:
-            tasks = _parse(text)
-            return await swarm.approve(task, _request(task, asked), plan=tasks)
+            tasks = parse_plan(text)
+            return await swarm.approve(task, request_for_plan(task, asked), plan=tasks)
         except (InvalidInput, GraphInvalid) as error:
             raise InvalidInput(f"the plan was not approved: {error}{_keep(text, file, task)}") from error
 
@@ -66,38 +67,11 @@ def plan(
 async def _print(settings: Any, task_id: str, as_json: bool) -> None:
     async with Swarm.open(settings=settings, create=False) as swarm:
         task = await swarm.find(task_id)
-        asked = _find_question(task)
+        asked = find_plan(task)
         if as_json:
-            print_json(_list_proposed(asked))
+            print_json(list_planned(asked))
         else:
-            typer.echo(_as_yaml(asked), nl=False)
-
-
-def _find_question(task: Task) -> Question:
-    """Return the question for another plan. Raises InvalidInput if no plan waits."""
-    asked = next((item for item in task.questions if item.name == PLAN and "default" in item.allowed), None)
-    if asked is None:
-        raise InvalidInput(
-            f"no plan of task {task.task_id} waits for approval: `swarm submit --review-plan` asks for one, and "
-            f"`{command_line('swarm', 'show', shown_id(task.task_id))}` prints the tasks of a plan that runs"
-        )
-    return asked
-
-
-def _request(task: Task, asked: Question) -> str:
-    """Return the id of the request for approval that *asked* belongs to."""
-    return next(item.key for item in task.questions if item.approval is not None and item.step == asked.step)
-
-
-def _list_proposed(asked: Question) -> list[dict[str, Any]]:
-    """Return the proposed tasks, each with its fields in the usual order, which a store does not keep."""
-    return [
-        {name: task[name] for name in PlannedTask.model_fields if name in task} for task in asked.allowed["default"]
-    ]
-
-
-def _as_yaml(asked: Question) -> str:
-    return yaml.safe_dump(_list_proposed(asked), sort_keys=False, allow_unicode=True, width=100)
+            typer.echo(write_plan(asked), nl=False)
 
 
 def _text_of(file: Path | None, asked: Question, task: Task) -> str:
@@ -109,7 +83,7 @@ def _text_of(file: Path | None, asked: Question, task: Task) -> str:
             raise InvalidInput(f"{file} cannot be read: {error}") from error
     if not sys.stdin.isatty():
         raise InvalidInput("--edit needs a terminal: write the plan to a file, change it, and give it with --file")
-    before = _HEAD.format(task.task_id) + _as_yaml(asked)
+    before = _HEAD.format(task.task_id) + write_plan(asked)
     after = _edit(before)
     if after == before or not after.strip():
         runs = command_line("swarm", "approve", shown_id(task.task_id))
@@ -129,20 +103,6 @@ def _edit(text: str) -> str:
         except (OSError, subprocess.CalledProcessError) as error:
             raise InvalidInput(f"the editor {editor[0]} failed ({error}): set EDITOR, or use --file") from error
         return file.read_text()
-
-
-def _parse(text: str) -> tuple[PlannedTask, ...]:
-    """Return the tasks of a YAML text. Raises InvalidInput for a text that is no plan."""
-    try:
-        loaded = load_yaml(text)
-    except yaml.YAMLError as error:
-        raise InvalidInput(f"it is not YAML: {explain_yaml(error)}") from error
-    if not isinstance(loaded, list):
-        raise InvalidInput("it must be a list of tasks, each with key, assigned_to and objective")
-    try:
-        return _TASKS.validate_python(loaded)
-    except ValidationError as error:
-        raise InvalidInput(explain_validation(error)) from error
 
 
 def _keep(text: str, file: Path | None, task: Task) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from fireswarm.contracts.base import JsonObject, Stored, Timestamp
 
@@ -44,3 +48,27 @@ class EventRecord(Stored):
     event_type: EventType
     payload: JsonObject = {}
     redaction_mode: str = "redacted"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEvent:
+    """One event of a run. ``payload`` is JSON; docs/reference/observability.md lists the types."""
+
+    task_id: str
+    run_id: str
+    role: str
+    type: str
+    at: datetime
+    payload: JsonObject
+
+    @classmethod
+    def of_run(cls, run: Mapping[str, Any], event: Mapping[str, Any]) -> TaskEvent:
+        """Return the event as a document of ``agent_runs`` or one of its pages holds it."""
+        return cls(
+            task_id=str(run.get("task_id")),
+            run_id=str(run.get("run_id")),
+            role=str(run.get("role")),
+            type=str(event.get("type")),
+            at=event["ts"],
+            payload=dict(event.get("payload") or {}),
+        )

@@ -205,8 +205,8 @@ class Task(ModelChoice, Stored):
     repeated turn continues from its journal. ``gave_up`` are children that were given up and are no longer awaited;
     with ``wakes_on_failure``, the first one queues the task. ``awaits`` are the children whose answers it waits for
     while others work on; empty if it waits for all. ``continues`` is the ended task whose conversation this one goes
-    on with, told the ``feedback``; ``thread_id`` is the first task of that conversation. ``said`` are messages to its
-    model, which hears them before its next call.
+    on with, told the ``feedback``; ``thread_id`` is the first task of that conversation. ``fork_before`` is the answer
+    of the model there before which it begins. ``said`` are messages to its model, heard before its next call.
     ``idempotency_key`` is always that of the stored objective and context, which a person may have edited; runs up to
     ``work_epoch`` did other work. ``schema_version`` is the version of the document's form.
     """
@@ -258,6 +258,7 @@ class Task(ModelChoice, Stored):
     wakes_on_failure: bool = False
     continues: DocumentId | None = None
     thread_id: DocumentId | None = None
+    fork_before: Count = 0
     feedback: str = ""
     said: tuple[str, ...] = ()
     on_child_failure: ChildFailure = ChildFailure.REPLAN

@@ -27,7 +27,16 @@ from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StepUncertain
 from fireswarm.processes.child_pool import Hold
 from fireswarm.runs.sinks.pages import Pages
 from fireswarm.runs.sinks.run_reader import read_events
-from fireswarm.runs.steps import STEP_FAILED, STEP_FINISHED, STEP_STARTED, KnownSteps, StepLog, step_name
+from fireswarm.runs.steps import (
+    STEP_FAILED,
+    STEP_FINISHED,
+    STEP_STARTED,
+    KnownSteps,
+    StepLog,
+    fork_limits,
+    is_before,
+    step_name,
+)
 from fireswarm.storage.documents.build import plain, run_identity
 from fireswarm.storage.documents.paths import run_path
 
@@ -100,19 +109,23 @@ class Journal:
     ) -> Journal:
         """Open the journal of a lease's epoch. Reads earlier runs only if there are any, also those of *earlier* tasks.
 
-        *earlier* are ended tasks, the oldest first, whose conversation the lease's task goes on with.
+        *earlier* are the tasks, the oldest first, whose conversation the lease's task goes on with.
 
         The run document is created by the first flush, or by the commit that settles the task, so a short turn
         costs one write for its run instead of two.
         """
         journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id), lease.task.session_hash))
-        for ended in earlier:
-            await journal._learn(ended, ended.epoch + 1)
+        limits = fork_limits([following.fork_before for following in (*earlier, lease.task)][1:])
+        for task, limit in zip(earlier, limits, strict=True):
+            await journal._learn(task, task.epoch + 1, limit)
         await journal._learn(lease.task, lease.epoch)
         return journal
 
-    async def _learn(self, task: Task, before: int) -> None:
-        """Read the steps of a task's runs before the epoch *before*, and apply the decisions about them."""
+    async def _learn(self, task: Task, before: int, fork_before: int = 0) -> None:
+        """Read the steps of a task's runs before the epoch *before*, and apply the decisions about them.
+
+        With *fork_before*, stop before the model's answer of this number.
+        """
         numbers = range(max(1, task.work_epoch + 1, before - EPOCHS_REPLAYED), before)
         runs = await self.store.get_many([run_path(task.run_id(number)) for number in numbers])
         for number, run in zip(numbers, runs, strict=True):
@@ -124,6 +137,8 @@ class Journal:
                 self.begun = self.begun if goes_on else {}
                 for event in await read_events(self.store, run):
                     payload = event.get("payload") or {}
+                    if fork_before and not is_before(str(payload.get("step")), fork_before):
+                        return
                     self.known.learn(str(event.get("type")), str(payload.get("step")), payload)
                     if goes_on and event.get("type") == EventType.RUN_STARTED.value:
                         self.begun = payload

@@ -260,6 +260,11 @@ def thread_of(task_id: str) -> Query:
     return Query(TASKS, where=(("thread_id", "==", task_id),))
 
 
+def continuing(task_id: str) -> Query:
+    """The tasks that go on with a task's own conversation, and its forks: the first 100."""
+    return Query(TASKS, where=(("continues", "==", task_id),), limit=100)
+
+
 def runs_of(chain_id: str) -> Query:
     """All runs of an objective's tasks (listened to)."""
     return Query(RUNS, where=(("chain_id", "==", chain_id),))

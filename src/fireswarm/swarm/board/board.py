@@ -63,6 +63,10 @@ class Board(BoardContext):
         """Raise GraphInvalid for an invalid plan; *children* are its earlier tasks."""
         graph.validate(planned, self.roles, self.rules.max_graph_tasks, rounds.by_key(children))
 
+    def draft(self, planner: Task, planned: Sequence[PlannedTask]) -> Sequence[Task]:
+        """Return the tasks that a plan of *planner* would create. Raises GraphInvalid and InvalidInput."""
+        return submit.children_of(planner, planner.epoch, planned, self.roles, self.clock, self.rules)
+
     def plan_as_json(self, planned: Sequence[PlannedTask]) -> Sequence[Mapping[str, Any]]:
         """Return a plan as a person's answer holds it. Raises GraphInvalid for an invalid one."""
         self.check_plan(planned)

@@ -83,7 +83,7 @@ def follow_up(task: Task, feedback: str, fresh_key: str, now: datetime, **more: 
             "idempotency_key": own_key,
             "continues": task.task_id,
             "thread_id": task.thread,
-            "feedback": f"{feedback}\n[message {shown_id(task_id)}]",  # told once: also words said before
+            "feedback": f"{feedback}\n[message {shown_id(task_id)}]" if feedback else "",  # told once: also old words
             "trace": Trace(chain_id=task_id, step=0),
             "created_at": now,
             "updated_at": now,
@@ -97,7 +97,7 @@ _KEPT = (
     "context", "constraints", "capabilities", "attachments",
     "priority", "deadline", "handoff_reason", "expected_outcome", "instructions", "for_agent", "max_attempts",
     "depends_on", "on_child_failure", "answers", "answered", "checks", "max_revisions",
-    "review_plan",
+    "review_plan", "message_id",
 )  # fmt: skip
 """Fields that a task which goes on with another one's conversation has in common with it."""
 

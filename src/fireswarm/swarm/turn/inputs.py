@@ -6,17 +6,20 @@ A skill gets local files and full values; documents hold URIs.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from fireswarm.contracts.foreign.call import call_foreign
+from fireswarm.contracts.llm.step_names import answer_step
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Attachment, Signal, is_link
-from fireswarm.contracts.skills.skill import ChildResult, Fact, SkillRequest
+from fireswarm.contracts.skills.skill import CALL_KEY, ChildResult, Fact, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
-from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult
+from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult, TaskStatus
 from fireswarm.errors import InvalidInput, SkillFailed
 from fireswarm.runs.skill_runner import FILE_KEYS
+from fireswarm.runs.steps import fork_limits
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.storage.memory import Memory
@@ -25,6 +28,8 @@ from fireswarm.swarm.turn.given.files import is_given_here, trusted_attachments
 from fireswarm.swarm.turn.given.workspace import find_objective_folder
 from fireswarm.swarm.turn.state import Relatives, Turn
 from fireswarm.swarm.turn.thread import earlier_tasks
+
+_CALL = re.compile(rf"{re.escape(CALL_KEY)}0\.(\d+)")
 
 
 async def recall_facts(memory: Memory, task: Task) -> list[Fact]:
@@ -43,7 +48,11 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         raise InvalidInput(f"thread_id names {task.thread_id}, which is not the first task of this conversation")
     if task.continues and not earlier:
         raise InvalidInput(f"continues names task {task.continues}, which this session does not have")
+    last = f"0/{answer_step(task.fork_before - 1)}"
+    if task.fork_before > 1 and not turn.journal.steps.has_begun(last):
+        raise InvalidInput(f"the runs of task {task.continues} are gone, with the steps that this fork begins with")
     dependencies, children = await _relatives(turn, [child for item in (*earlier, task) for child in item.children])
+    children = _known_to_fork(task, earlier, children)
     envelope = await _open_envelope(turn)
     if earlier:
         envelope = await swarm.mailbox.payload_of(earlier[0])  # the conversation began with it
@@ -127,6 +136,20 @@ async def _open_envelope(turn: Turn) -> Envelope | None:
     if envelope is not None:
         turn.writes += turn.swarm.mailbox.open_envelope_writes(task)
     return envelope
+
+
+def _known_to_fork(task: Task, earlier: Sequence[Task], children: Sequence[Task]) -> list[Task]:
+    """Return the children; of a task that was forked, only calls that ended and were made before the fork."""
+    limits = fork_limits([following.fork_before for following in (*earlier, task)][1:])
+    limit_of = {item.task_id: limit for item, limit in zip(earlier, limits, strict=True)}
+
+    def is_known(child: Task) -> bool:
+        if not (limit := limit_of.get(child.parent_task_id or "", 0)):
+            return True
+        call = _CALL.match(child.plan_key)
+        return call is not None and int(call[1]) < limit and child.status is TaskStatus.DONE
+
+    return [child for child in children if is_known(child)]
 
 
 async def _relatives(turn: Turn, child_ids: Sequence[str]) -> tuple[list[Task], list[Task]]:

@@ -58,7 +58,7 @@ class Hearing:
         self._told = {said for said in task.said if any(said in text for text in told)}
         self._lease.heard = len(task.said)
         feedback = "" if any(task.feedback in text for text in told) else task.feedback
-        replies = bool(earlier) and earlier[-1].status is TaskStatus.DONE
+        replies = bool(earlier) and earlier[-1].status is TaskStatus.DONE and not task.fork_before
         self._reply = feedback if replies else ""
         self.steering = Steering(text="" if replies else feedback, typed=self._take_said)
 

@@ -7,11 +7,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from fireswarm.api.console.plan import draw_graph
+from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
 from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import FireswarmError, InvalidInput
+from fireswarm.errors import FireswarmError, GraphInvalid, InvalidInput
+from fireswarm.swarm.submission.plan_review import find_plan, parse_plan, request_for_plan, write_plan
 
 MAX_DIFF_BYTES = 200_000
 
@@ -45,6 +48,35 @@ async def _whole(swarm: Swarm, question: Question) -> Question:
         return question
     whole = approval.model_copy(update={"diff": diff, "whole_diff": ""})
     return question.model_copy(update={"approval": whole})
+
+
+async def show_plan(visit: Visit) -> Shown:
+    """Make the page of the plan that waits: its graph, and its text to change."""
+    task = await visit.swarm.get(visit.path["task_id"])
+    return await _make_plan_page(visit.swarm, task, write_plan(find_plan(task)))
+
+
+async def change_plan(visit: Visit) -> Goto | Shown:
+    """Approve the plan in the form, or show it drawn; with a fault, the text stays as it was sent."""
+    task = await visit.swarm.get(visit.path["task_id"])
+    asked, text = find_plan(task), visit.form.get("plan", "").replace("\r\n", "\n")
+    page = await _make_plan_page(visit.swarm, task, text)
+    if visit.form.get("do") != "approve" or page.values["fault"]:
+        return page
+    changed = visit.changed_text("plan", write_plan(asked))
+    plan = None if changed is None else parse_plan(changed)
+    await visit.swarm.approve(task.task_id, request_for_plan(task, asked), plan=plan)
+    return Goto(f"/tasks/{task.task_id}", "planned")
+
+
+async def _make_plan_page(swarm: Swarm, task: Task, text: str) -> Shown:
+    """Return the page of a plan's text, with its graph, or with the reason why it is no plan."""
+    fault, graph = "", None
+    try:
+        graph = draw_graph(await swarm.draft(task, parse_plan(text)))
+    except (InvalidInput, GraphInvalid) as error:
+        fault = str(error)
+    return Shown("plan.html", {"task": task, "text": text, "fault": fault, "graph": graph}, 422 if fault else 200)
 
 
 def read_answers(task: Task, form: Mapping[str, str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from fireswarm.contracts.swarm.event import EventType
 from fireswarm.errors import NotFound
 from fireswarm.runs.event_text import describe_event
 from fireswarm.runs.sinks.run_reader import read_events
+from fireswarm.runs.steps import number_of_answer
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.documents.read import parse_run_snapshot
 
@@ -41,7 +42,8 @@ def _row(number: int, found: Any) -> dict[str, Any]:
     kind, given = str(event.get("type")), event.get("payload")
     payload: dict[str, Any] = dict(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else {}
     text = describe_event(KINDS[kind], payload) if kind in KINDS else _describe_step(str(payload.get("step", "")))
-    return {"number": number, "at": event.get("ts"), "kind": kind.replace("_", " "), "text": text, "payload": payload}
+    shown = {"at": event.get("ts"), "kind": kind.replace("_", " "), "text": text, "payload": payload}
+    return shown | {"number": number, "answer": number_of_answer(str(payload.get("step")))}
 
 
 def _describe_step(step: str) -> str:

@@ -19,6 +19,7 @@ from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.records.artifacts import name_of, read_answer
 from fireswarm.swarm.records.budgets import read_limits
+from fireswarm.swarm.submission.fork_task import find_following
 
 SHOWN_RUNS = 20
 SHOWN_TREE = 500
@@ -64,6 +65,7 @@ async def show(visit: Visit) -> Shown:
         "tree_size": len(tree),
         "graph": draw_graph(tree) if len(tree) > 1 else None,
         "chart": draw_chart(tree, chain_runs, now),
+        "following": await find_following(parts.store, task),
         "steps": [task.uncertain_step] if task.uncertain_step else [],
         "now": now,
     }

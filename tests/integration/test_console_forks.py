@@ -1,0 +1,159 @@
+"""Plans are changed, runs read, forked and compared in the console, by forms that work without scripts."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from fireswarm.api.console.access import ConsoleRole
+from fireswarm.contracts.ports import Merge
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.storage.documents.paths import task_path
+from tests.integration.test_console import PAYLOADS
+from tests.integration.test_forks import log, three_steps
+from tests.integration.test_inputs import Expert, part, plan, turn
+from tests.integration.test_thinking import logged, submit
+from tests.support.console import CONSOLE_SECRET, Browser, open_browser
+from tests.support.swarm import open_test_swarm
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def browser() -> AsyncGenerator[Browser]:
+    async with open_test_swarm(session="s1") as swarm, open_browser(swarm) as opened:
+        yield opened
+
+
+async def planned(browser: Browser, folder: Path) -> Task:
+    await submit(browser.swarm, folder, role="architect", review_plan=True)
+    expert = Expert(plan(part("a"), part("b", "executor", depends_on=["a"])))
+    task = await turn(browser.swarm, folder, expert, "architect")
+    assert task.status_reason is StatusReason.APPROVAL_REQUIRED
+    return task
+
+
+def textarea(page: str, name: str) -> str:
+    [text] = re.findall(rf'<textarea[^>]* name="{name}"[^>]*>(.*?)</textarea>', page, re.DOTALL)
+    return html.unescape(text)
+
+
+async def test_changed_plan_is_drawn_approved_and_run(browser: Browser, tmp_path: Path) -> None:
+    swarm, task = browser.swarm, await planned(browser, tmp_path)
+    assert f"/tasks/{task.task_id}/plan" in await browser.page("/inbox")
+    page = await browser.page(f"/tasks/{task.task_id}/plan")
+    assert page.count('<g class="box ') == 2 and page.count('class="arrow"') == 1
+    changed = textarea(page, "plan") + "- key: c\n  assigned_to: scout\n  objective: look at c\n  depends_on: [a]\n"
+    drawn = await browser.send(f"/tasks/{task.task_id}/plan", plan=changed, do="draw")
+    assert drawn.status_code == 200 and drawn.text.count('class="arrow"') == 2
+    assert (await swarm.task(task.task_id)).status_reason is StatusReason.APPROVAL_REQUIRED
+    sent = await browser.send(f"/tasks/{task.task_id}/plan", plan=changed, do="approve")
+    assert sent.status_code == 303 and sent.headers["location"].endswith("?done=planned")
+    await turn(swarm, tmp_path, Expert(), "architect")
+    made = {child.plan_key for child in await swarm.board.list() if child.parent_task_id == task.task_id}
+    assert made == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ("nonsense", "must be a list of tasks"),
+        ("- key: a\n  assigned_to: nobody\n  objective: x\n", "nobody"),
+        ("- key: a\n  assigned_to: scout\n  objective: x\n  depends_on: [a]\n", "cycle"),
+        ("- key: [", "not YAML"),
+    ],
+)
+async def test_text_that_is_no_plan_stays_in_the_form_with_the_reason(
+    browser: Browser, tmp_path: Path, changed: str, told: str
+) -> None:
+    task = await planned(browser, tmp_path)
+    for do in ("draw", "approve"):
+        answer = await browser.send(f"/tasks/{task.task_id}/plan", plan=changed, do=do)
+        assert answer.status_code == 422 and told in answer.text
+        assert textarea(answer.text, "plan").strip() == changed.strip()
+    assert (await browser.swarm.task(task.task_id)).status_reason is StatusReason.APPROVAL_REQUIRED
+
+
+async def test_plan_of_a_task_that_asks_for_none_is_explained(browser: Browser, tmp_path: Path) -> None:
+    task = await browser.swarm.submit("x", role="scout")
+    assert "no plan of task" in await browser.page(f"/tasks/{task.task_id}/plan", 422)
+
+
+async def test_run_is_read_forked_and_compared(browser: Browser, tmp_path: Path) -> None:
+    swarm, task = browser.swarm, await three_steps(browser.swarm, tmp_path)
+    talk = await browser.page(f"/tasks/{task.task_id}/conversation")
+    assert talk.count("fork before it") == 3 and "echo one" in talk and "did one" in talk and "the answer" in talk
+    run = await browser.page(f"/runs/{task.run_id(1)}")
+    assert run.count("Fork before this answer") == 3
+    form = await browser.page(f"/tasks/{task.task_id}/fork?before=2")
+    fields = {name: textarea(form, name) for name in ("objective", "context")}
+    sent = await browser.send(f"/tasks/{task.task_id}/fork", before="2", text="count backwards", model="", **fields)
+    assert sent.status_code == 303 and sent.headers["location"].endswith("?done=forked")
+    fork_id = sent.headers["location"].partition("/tasks/")[2].partition("?")[0]
+    fork = await turn(swarm, tmp_path, Expert(log("other"), "another answer"), "scout")
+    assert fork.task_id == fork_id and fork.context == task.context and logged(tmp_path) == ["one", "two", "other"]
+    again = await browser.send(f"/tasks/{task.task_id}/fork", before="2", text="count backwards", model="", **fields)
+    assert again.headers["location"] == f"/ui/tasks/{fork_id}?done=known"
+    assert "forks it before answer 2" in await browser.page(f"/tasks/{task.task_id}")
+    assert "before answer 2" in await browser.page(f"/tasks/{fork_id}")
+    both = await browser.page(f"/tasks/{task.task_id}/conversation?beside={fork_id}")
+    assert "-the answer" in both and "+another answer" in both and "echo two" in both and "echo other" in both
+    assert "count backwards" in both and both.count("no such answer") == 1  # answer 1 is in the origin's run
+
+
+async def test_fork_with_other_inputs_takes_json_and_refuses_to_lose_secrets(browser: Browser, tmp_path: Path) -> None:
+    plain = await three_steps(browser.swarm, tmp_path, fresh_key="2")
+    task = await three_steps(browser.swarm, tmp_path, context={"key": CONSOLE_SECRET})
+    form = await browser.page(f"/tasks/{task.task_id}/fork?before=1")
+    context = textarea(form, "context")
+    assert CONSOLE_SECRET not in form
+    path = f"/tasks/{task.task_id}/fork"
+    same = await browser.send(path, before="1", context=context, objective=task.objective)
+    assert same.status_code == 303
+    made = await browser.swarm.task(same.headers["location"].partition("/tasks/")[2].partition("?")[0])
+    assert made.context == task.context and made.objective == task.objective
+    lost = await browser.send(path, before="1", context=context.replace("key", "other"))
+    assert lost.status_code == 422 and "does not show" in lost.text
+    for text, told in (("{", "not JSON"), ("[1]", "one JSON object")):
+        answer = await browser.send(f"/tasks/{plain.task_id}/fork", before="1", context=text)
+        assert answer.status_code == 422 and told in answer.text
+    other = await browser.send(f"/tasks/{plain.task_id}/fork", before="1", context='{"path": "."}')
+    assert other.status_code == 303
+
+
+@pytest.mark.parametrize("before", ["", "x", "-1", "99", "9999999999"])
+async def test_number_of_no_answer_is_refused(browser: Browser, tmp_path: Path, before: str) -> None:
+    task = await three_steps(browser.swarm, tmp_path)
+    assert (await browser.send(f"/tasks/{task.task_id}/fork", before=before)).status_code == 422
+    assert len(await browser.swarm.board.list()) == 1
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+async def test_words_of_strangers_stay_words_in_conversations_and_plans(
+    browser: Browser, tmp_path: Path, payload: str
+) -> None:
+    swarm = browser.swarm
+    await submit(swarm, tmp_path, role="architect", review_plan=True)
+    expert = Expert({**log(payload), "text": payload}, plan({**part("a"), "objective": payload}))
+    task = await turn(swarm, tmp_path, expert, "architect")
+    await swarm.store.commit([Merge(task_path(task.task_id), {"objective": payload, "context": {"a": payload}})])
+    for path in ("conversation", "plan", "fork?before=1"):
+        page = await browser.page(f"/tasks/{task.task_id}/{path}")
+        for bad in ("<script>alert", "<img", "<svg onload", "<iframe", 'href="javascript:', 'href="data:', "\u202e"):
+            assert bad not in page, path
+        assert "49{" not in page
+
+
+async def test_viewer_reads_conversations_and_plans_and_changes_nothing(tmp_path: Path) -> None:
+    async with open_test_swarm(session="s1") as swarm, open_browser(swarm, ConsoleRole.VIEWER) as viewer:
+        task = await planned(viewer, tmp_path)
+        assert "fork before it" not in await viewer.page(f"/tasks/{task.task_id}/conversation")
+        assert "<textarea" not in await viewer.page(f"/tasks/{task.task_id}/plan")
+        assert "only look" in await viewer.page(f"/tasks/{task.task_id}/fork?before=1", 422)
+        for path in ("plan", "fork"):
+            assert (await viewer.send(f"/tasks/{task.task_id}/{path}", before="1", do="approve")).status_code == 403
+        assert [found.status for found in await swarm.board.list()] == [TaskStatus.BLOCKED]
