@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
 import signal
+import threading
+import time
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
+import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.fleet import role_processes, with_signal
-from tests.support.screens import SKILLS, WAIT_MS, Place, lay_out, serve_place, watched
+from tests.support.fleet import TRUSTS, role_processes, with_signal
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.providers import FakeProviders, Received, Reply
+from tests.support.screens import SKILLS, WAIT_MS, Place, Watched, lay_out, serve_place, watched
 
 expect.set_options(timeout=WAIT_MS)
 
@@ -18,7 +28,10 @@ expect.set_options(timeout=WAIT_MS)
 def kill(place: Place, *, all_of_it: bool) -> None:
     """End the role processes, or the whole fleet with its store and console, as a crash does."""
     assert place.fleet is not None
-    family = [place.fleet, *place.fleet.children(recursive=True)] if all_of_it else role_processes(place.fleet)
+    never, deadline = threading.Event(), time.monotonic() + PATIENCE_SECONDS
+    while not (roles := role_processes(place.fleet)) and time.monotonic() < deadline:
+        never.wait(0.05)  # no event tells when another process has its name
+    family = [place.fleet, *place.fleet.children(recursive=True)] if all_of_it else roles
     assert family
     for each in family:
         with_signal(each, signal.SIGKILL)
@@ -60,3 +73,124 @@ def test_answer_and_cancel_hold_while_all_is_killed(browser: Browser, tmp_path: 
                 expect(page.get_by_text("painted it red").first).to_be_visible()
                 assert [again.status(task) for task in (asks, waits, more)] == ["done", "canceled", "done"]
                 assert console.faults == []
+
+
+LOG = "echo walked >> steps.log"
+MENDED = threading.Event()
+"""Until it is set, the model of the task to mend refuses its requests."""
+
+
+def answer(request: Received) -> Reply:
+    """Answer as the model of every role: the architect acts, then plans, then ends; others only answer."""
+    text = json.dumps(request.body["messages"])
+    if "mend it" in text and not MENDED.is_set():
+        return Reply(status=400, message="the part is missing")
+    if "plan the walk" not in text or "a part of the walk" in json.dumps(request.body["messages"][0]):
+        return Reply("looked at it")
+    if "is a fork" in text:
+        return Reply("the fork took another way")
+    if not request.answers:
+        return Reply(calls=(("run_command", {"command": LOG}),))
+    if request.answers == 1:
+        part = {"key": "a", "assigned_to": "scout", "objective": "a part of the walk"}
+        return Reply(calls=(("finish", {"answer": "a plan", "result": {"tasks": [part]}}),))
+    return Reply("walked")
+
+
+@contextlib.contextmanager
+def serving_models() -> Generator[str]:
+    """Serve the models in a thread, since the browser's driver has this one; yields the address."""
+    ready, started = threading.Event(), list[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]]()
+
+    async def serve() -> None:
+        async with FakeProviders(answer).serving() as server:
+            started.append((server.url, asyncio.get_running_loop(), asyncio.Event()))
+            ready.set()
+            await started[0][2].wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(30)
+    url, loop, ended = started[0]
+    try:
+        yield url
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(30)
+
+
+def shown(place: Place, task: str) -> dict[str, Any]:
+    return dict(json.loads(place.command("show", task, "--json"))["task"])
+
+
+def decide(place: Place, console: Watched, walk: str, lost: str) -> None:
+    """Allow an action, change a plan, and see a task give up; each click comes after a kill."""
+    page = console.page
+    console.open(f"tasks/{walk}")
+    expect(page.get_by_text(LOG).first).to_be_visible()
+    kill(place, all_of_it=False)
+    page.get_by_role("button", name="Allow once").click()
+    page.get_by_role("link", name="See its graph, or change it").click()
+    plan = page.get_by_label("Change, add or delete tasks")
+    plan.fill(plan.input_value() + "- key: b\n  assigned_to: scout\n  objective: another part of the walk\n")
+    page.get_by_role("button", name="Check and draw it").click()
+    expect(page.locator("g.box")).to_have_count(2)
+    kill(place, all_of_it=False)
+    page.get_by_role("button", name="Approve this plan").click()
+    expect(page.locator("h1 .status")).to_have_text("done")
+    console.open(f"tasks/{lost}")
+    expect(page.locator("h1 .status.gave-up")).to_be_visible()
+    MENDED.set()
+    kill(place, all_of_it=True)
+    expect(page.get_by_text("The console does not answer.")).to_be_visible()
+    assert console.faults == []
+
+
+def mend_and_fork(place: Place, console: Watched, walk: str, lost: str) -> str:
+    """Try the task again that gave up, and fork the run of the other; returns the id of the fork."""
+    page = console.page
+    console.open(f"tasks/{lost}")
+    kill(place, all_of_it=False)
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("h1 .status")).to_have_text("done")
+    console.open(f"tasks/{walk}/conversation")
+    page.locator("#row-2").get_by_role("link", name="fork before it").click()
+    page.get_by_label("Say something to its model first").fill("take another way")
+    kill(place, all_of_it=False)
+    page.get_by_role("button", name="Fork", exact=True).click()
+    expect(page.locator("h1 .status")).to_have_text("done")
+    fork = page.url.partition("/tasks/")[2].partition("?")[0]
+    console.check()
+    return fork
+
+
+def test_approval_changed_plan_dead_letter_and_fork_hold_while_all_is_killed(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    monkeypatch.setenv(TRUSTS, "true")
+    with serving_models() as url:
+        model = {"provider": "anthropic", "providers": {"anthropic": {"base_url": url}}}
+        settings = {
+            "worker": {"drain_seconds": 1},
+            "leases": {"lease_seconds": 4, "backoff_base_seconds": 0.05},
+            "model": model,
+            "permissions": {"ask": ["Bash(echo:*)"]},
+        }
+        lay_out(tmp_path, {}, settings=settings)
+        (tmp_path / "walk").mkdir()
+        here = ("--context", f"path={tmp_path / 'walk'}")
+        with serve_place(tmp_path, "architect", "scout") as place, watched(place, browser) as console:
+            walk = place.submit_to_model("plan the walk", "architect", "--review-plan", *here)
+            lost = place.submit_to_model("mend it", "scout", *here)
+            decide(place, console, walk, lost)
+        (tmp_path / "up.log").unlink()
+        with serve_place(tmp_path, "architect", "scout") as again, watched(again, browser) as console:
+            fork = mend_and_fork(again, console, walk, lost)
+            tasks = {name: shown(again, task) for name, task in {"walk": walk, "lost": lost, "fork": fork}.items()}
+            assert {name: task["status"] for name, task in tasks.items()} == dict.fromkeys(tasks, "done")
+            children = [shown(again, child) for child in tasks["walk"]["children"]]
+            assert sorted((child["plan_key"], child["status"]) for child in children) == [("a", "done"), ("b", "done")]
+            assert (tmp_path / "walk" / "steps.log").read_text() == "walked\n"
+            assert tasks["fork"]["summary"] == "the fork took another way" and tasks["fork"]["continues"] == walk
+            assert not tasks["fork"].get("children")

@@ -20,6 +20,7 @@ import yaml
 from tests.support.patience import PATIENCE_SECONDS
 
 ROLE_PROCESS = re.compile(r"[a-z]+-\d+")
+TRUSTS = "FIRESWARM_TRUST_SETTINGS"
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 GRAPH = """
 from fireswarm.contracts.skills.skill import PlannedTask, SkillResult, SkillState
@@ -67,7 +68,8 @@ def lay_out(root: Path, skills: Mapping[str, str], *, settings: Mapping[str, Any
 def environment() -> dict[str, str]:
     """The environment of a fleet: nothing of the caller's that would point it at another store."""
     ignored = ("FIRESTORE_EMULATOR_HOST", "GOOGLE_CLOUD_PROJECT")
-    return {key: value for key, value in os.environ.items() if key not in ignored and not key.startswith("FIRESWARM_")}
+    own = {key: value for key, value in os.environ.items() if key.startswith("FIRESWARM_") and key != TRUSTS}
+    return {key: value for key, value in os.environ.items() if key not in ignored and key not in own}
 
 
 @contextmanager

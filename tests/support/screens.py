@@ -93,7 +93,11 @@ class Place:
 
     def submit(self, objective: str, role: str, skill: str, *more: str) -> str:
         """Submit a task at the command line; returns its id."""
-        told = self.command("submit", objective, "--role", role, "--skill", skill, *more, "--json")
+        return self.submit_to_model(objective, role, "--skill", skill, *more)
+
+    def submit_to_model(self, objective: str, role: str, *more: str) -> str:
+        """Submit a task without a skill, for the role's model; returns its id."""
+        told = self.command("submit", objective, "--role", role, *more, "--json")
         return str(json.loads(told)["task"]["task_id"])
 
     def status(self, task: str) -> str:
