@@ -14,7 +14,7 @@ from fireswarm.contracts.swarm.status import AgentState, AgentStatus
 from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.llm.budget import Spend
 from fireswarm.llm.spend import StoreLedger
-from tests.support.console import Browser, open_browser
+from tests.support.console import CONSOLE_SECRET, Browser, open_browser
 from tests.support.swarm import SwarmRig, done, open_test_swarm
 
 pytestmark = pytest.mark.anyio
@@ -148,3 +148,32 @@ async def test_objective_in_a_folder_that_does_not_exist_is_refused(browser: Bro
     assert (await browser.send("/tasks", objective="look", role="scout", path=str(tmp_path))).status_code == 303
     [task] = await browser.swarm.client.tasks()
     assert task.context == {"path": str(tmp_path)}
+
+
+async def test_documents_of_each_collection_are_counted_and_shown_without_secrets(browser: Browser) -> None:
+    swarm = browser.swarm
+    ids = [(await swarm.submit(f"task {number} {CONSOLE_SECRET}", role="scout")).task_id for number in range(27)]
+    store = await browser.page("/store")
+    assert re.search(r"agent_tasks</code></a></td><td>27<", store)
+    first = await browser.page("/store/agent_tasks")
+    assert first.count("<details>") == 25 and CONSOLE_SECRET not in first
+    [after] = re.findall(r'href="\?after=([^"]+)"', first)
+    last = await browser.page(f"/store/agent_tasks?after={after}")
+    assert last.count("<details>") == 2 and all(task_id in first + last for task_id in ids)
+    assert "no collection" in await browser.page("/store/secrets", 404)
+    assert "No documents" in await browser.page("/store/agent_notices")
+
+
+async def test_find_goes_to_the_only_hit_and_lists_several(browser: Browser) -> None:
+    swarm = browser.swarm
+    boat = await swarm.submit("paint the boat", role="scout")
+    gate = await swarm.submit(f"paint the gate {CONSOLE_SECRET}", role="scout")
+    both = await browser.page("/jump?q=paint+THE")
+    assert "paint the boat" in both and "paint the gate" in both and CONSOLE_SECRET not in both
+    for words, path in (("boat paint", f"/tasks/{boat.task_id}"), (gate.task_id[:8], f"/tasks/{gate.task_id}")):
+        found = await browser.client.get("/ui/jump", params={"q": words})
+        assert (found.status_code, found.headers["location"]) == (303, f"/ui{path}")
+    assert (await browser.client.get("/ui/jump", params={"q": "slowest"})).headers["location"].startswith("/ui/tasks?")
+    assert "Nothing has" in await browser.page(f"/jump?q=gate+{CONSOLE_SECRET[:9]}")
+    assert "Nothing has" in await browser.page("/jump?q=%00%22%3E/../x")
+    assert "Spend and budgets" in await browser.page("/jump")

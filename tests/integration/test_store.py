@@ -80,6 +80,7 @@ EVERY_QUERY: dict[str, Query] = {
     "journal": queries.journal("agent_runs/r1"),
     "runs_of": queries.runs_of("c1"),
     "thread_of": queries.thread_of("t1"),
+    "by_id": queries.by_id("agent_tasks", 25, "t1"),
     "continuing": queries.continuing("t1"),
     "spend of a session": queries.spend(session_hash="s1"),
     "spend of a day": queries.spend(day="2026-11-22"),

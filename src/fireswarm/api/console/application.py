@@ -21,7 +21,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fireswarm.api.console.access import Visitor
 from fireswarm.api.console.live import LivePage
-from fireswarm.api.console.pages import agents, files, forks, inbox, mail, overview, questions, runs, spend, task, tasks
+from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, overview, spend
+from fireswarm.api.console.pages.work import files, forks, questions, runs, task, tasks
 from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.problems import refusal_of
@@ -64,6 +65,9 @@ PAGES: Mapping[str, PageMaker] = {
     "/mail": mail.show_mail,
     "/memory": mail.show_memory,
     "/spend": spend.show,
+    "/store": documents.show,
+    "/store/{collection}": documents.show_collection,
+    "/jump": jump.show,
 }
 ACTIONS: Mapping[str, PageMaker] = {
     "/tasks": tasks.submit,

@@ -260,6 +260,12 @@ def thread_of(task_id: str) -> Query:
     return Query(TASKS, where=(("thread_id", "==", task_id),))
 
 
+def by_id(collection: str, limit: int, after: str = "") -> Query:
+    """A page of any collection by document id, after the id *after*."""
+    start = {NAME: f"{collection}/{after}"} if after else None
+    return Query(collection, (), ((NAME, "asc"),), limit, start)
+
+
 def continuing(task_id: str) -> Query:
     """The tasks that go on with a task's own conversation, and its forks: the first 100."""
     return Query(TASKS, where=(("continues", "==", task_id),), limit=100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fireswarm.api.console.pages.questions import shown_questions
+from fireswarm.api.console.pages.work.questions import shown_questions
 from fireswarm.api.console.visit import Shown, Visit, WebConsole
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import Task, TaskStatus

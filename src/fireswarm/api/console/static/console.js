@@ -113,6 +113,11 @@ function move(step) {
 }
 
 document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !event.altKey && !event.shiftKey) {
+    document.getElementById("find")?.select();
+    event.preventDefault();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
   const item = document.activeElement.closest("[data-item]");
   if (event.key === "j") move(1);

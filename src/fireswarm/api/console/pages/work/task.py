@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from fireswarm.api.console.pages.questions import read_answers, shown_questions
 from fireswarm.api.console.pages.spend import read_usd
+from fireswarm.api.console.pages.work.questions import read_answers, shown_questions
 from fireswarm.api.console.plan import draw_chart, draw_graph
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm

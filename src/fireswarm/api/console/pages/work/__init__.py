@@ -1,0 +1,1 @@
+"""Pages of the work: tasks, their questions, runs, conversations and files."""
