@@ -41,6 +41,8 @@ hypothesis.settings.load_profile("fireswarm")
 
 for _name in KEYS:  # before any test: a key of the developer's must not let a test spend money
     os.environ.pop(_name, None)
+for _name in [name for name in os.environ if name.startswith("OTEL_")]:  # tests send nothing to a developer's collector
+    os.environ.pop(_name)
 os.environ.update(dict.fromkeys(ON_NO_CLOUD, "true"))
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background: what the tests start would ignore it
     signal.signal(signal.SIGINT, signal.default_int_handler)

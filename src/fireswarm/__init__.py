@@ -53,6 +53,7 @@ NAMES = {
     "llm.providers.scripted": ("ScriptedModel",),
     "processes.git": ("ask_git", "read_branch", "run_git"),
     "settings.extras": ("install_command",),
+    "settings.packaged": ("__version__",),
     "settings": ("AgentSettings", "Settings", "load_agent_settings", "load_settings"),
     "skills.figures": (
         "format_change",
@@ -83,7 +84,6 @@ NAMES = {
     "swarm.opening.stand_alone": ("create_agent_adapter",),
     "swarm.worker.loop": ("Worker",),
     "swarm.worker.role": ("RoleConfig",),
-    "version": ("__version__",),
 }
 """Public names by the module that defines them."""
 

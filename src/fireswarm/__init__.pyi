@@ -62,6 +62,7 @@ from fireswarm.settings import Settings as Settings
 from fireswarm.settings import load_agent_settings as load_agent_settings
 from fireswarm.settings import load_settings as load_settings
 from fireswarm.settings.extras import install_command as install_command
+from fireswarm.settings.packaged import __version__ as __version__
 from fireswarm.skills.figures import format_change as format_change
 from fireswarm.skills.figures import format_counts as format_counts
 from fireswarm.skills.figures import format_extent as format_extent
@@ -89,6 +90,5 @@ from fireswarm.storage.search.bm25 import rank_texts as rank_texts
 from fireswarm.swarm.opening.stand_alone import create_agent_adapter as create_agent_adapter
 from fireswarm.swarm.worker.loop import Worker as Worker
 from fireswarm.swarm.worker.role import RoleConfig as RoleConfig
-from fireswarm.version import __version__ as __version__
 
 __all__: list[str]

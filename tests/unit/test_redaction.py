@@ -70,6 +70,7 @@ def test_environment_values_are_redacted_in_every_encoding() -> None:
         ("ANTHROPIC_API_KEY", True), ("my_api_key", True), ("APIKEY", True), ("GITHUB_TOKEN", True), ("TOKEN", True),
         ("DB_PASS", True), ("PGPASSWORD", True), ("MYSQL_PWD", True), ("SSHPASS", True), ("CLIENT_SECRET", True),
         ("AWS_SECRET_ACCESS_KEY", True), ("REDISCLI_AUTH", True), ("GITHUB_PAT", True), ("KEY_PASSPHRASE", True),
+        ("OTEL_EXPORTER_OTLP_HEADERS", True), ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", True), ("HEADERS", False),
         ("PATH", False), ("PWD", False), ("OLDPWD", False), ("SSH_AUTH_SOCK", False), ("GIT_AUTHOR_NAME", False),
         ("XAUTHORITY", False), ("TOKENIZERS_PARALLELISM", False), ("KEYBOARD", False), ("SSL_KEY_FILE", False),
         ("COMPASS", False), ("MONKEY", False),

@@ -20,7 +20,7 @@ from fireswarm.api.request_rules import check_request
 from fireswarm.api.routes import ROUTERS
 from fireswarm.api.session import ApiSession
 from fireswarm.redaction import Redactor
-from fireswarm.version import __version__
+from fireswarm.settings.packaged import __version__
 
 OPENAPI_PATH = "/openapi.json"
 DESCRIPTION = """\

@@ -18,6 +18,8 @@ from fireswarm.llm.limiter import Limiter
 from fireswarm.llm.retry import RetryPolicy
 from fireswarm.redaction import Redactor
 from fireswarm.settings.agent import ModelSettings
+from fireswarm.signals.current import telemetry_in_use
+from fireswarm.signals.spans import AskedModel, record_request
 
 
 class Substitute(NamedTuple):
@@ -58,7 +60,12 @@ class ModelClient:
     ) -> ChatResponse:
         """Ask the model. Raises ModelError, also if its code cancels itself."""
         call = partial(self.model.complete, request, on_text, on_broken)
-        return await call_foreign(call, f"the code of the model {self.model.name}", ModelError)
+        asking = call_foreign(call, f"the code of the model {self.model.name}", ModelError)
+        telemetry = telemetry_in_use.get()
+        if telemetry is None:
+            return await asking
+        asked = AskedModel(self.model.provider, self.model.name, self.redact, self.meter.cost)
+        return await record_request(telemetry, asking, request, asked)
 
     async def count_tokens(self, request: ChatRequest) -> int | None:
         """Return the tokens of a request, or None if the provider does not count them. Raises as ``complete``."""

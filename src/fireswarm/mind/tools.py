@@ -20,6 +20,8 @@ from fireswarm.mind.handlers.given_tools import given_tool
 from fireswarm.mind.handlers.run_command import run_command
 from fireswarm.mind.progress import waits
 from fireswarm.mind.tool_run import RunTool, ToolRun
+from fireswarm.signals.current import telemetry_in_use
+from fireswarm.signals.spans import record_call
 
 
 def run_tools(assignment: Assignment) -> dict[str, RunTool]:
@@ -65,6 +67,11 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
 
     Raises the exceptions that end or suspend the run: RunFailed, NoProgress, NeedsAnswer, Delegates, LeaseLost.
     """
+    calling, telemetry = _call(asked, step, run), telemetry_in_use.get()
+    return await (calling if telemetry is None else record_call(telemetry, calling, asked, run.mind.redact))
+
+
+async def _call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
     this = Step(step, asked, run.recorder.earlier_kinds(step))
     try:
         if asked.fault:

@@ -1,9 +1,12 @@
-"""Find the data folders of the package: roles, mailbox, skills, schemas, indexes."""
+"""The version of the installed package, and its data folders: roles, mailbox, skills, schemas, indexes."""
 
 from __future__ import annotations
 
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
+
+__version__ = version("fireswarm")
 
 
 def packaged_path(name: str) -> Path:

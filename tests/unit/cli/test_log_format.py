@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from datetime import datetime
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fireswarm.cli.swarm import main
+from fireswarm.signals.current import CurrentTurn, turn_at_work
 
 SECRET = "sk-ant-hunter2-hunter2-hunter2"
 
@@ -49,6 +51,21 @@ def test_entry_is_one_line_of_json_without_secrets(way: tuple[str, ...], monkeyp
     assert told["stack_trace"].startswith("Traceback") and "ValueError: two" in told["stack_trace"]
     offset = datetime.fromisoformat(told["time"]).utcoffset()
     assert offset is not None and offset.total_seconds() == 0
+
+
+@pytest.mark.parametrize("project", ["", "p-1"])
+def test_entry_of_a_turn_has_the_ids_of_its_trace_and_span(project: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", project)
+    formatter = chosen(monkeypatch, "--log-format", "json")
+    assert not [name for name in json.loads(formatter.format(entry("outside of %s"))) if "/" in name]
+    token = turn_at_work.set(CurrentTurn("objective-1", "task-1", "task-1.1"))
+    try:
+        told = json.loads(formatter.format(entry("task %s fails")))
+    finally:
+        turn_at_work.reset(token)
+    trace = hashlib.sha256(b"trace/objective-1").hexdigest()[:32]
+    assert told["logging.googleapis.com/trace"] == (f"projects/{project}/traces/{trace}" if project else trace)
+    assert told["logging.googleapis.com/spanId"] == hashlib.sha256(b"span/task-1.1").hexdigest()[:16]
 
 
 def test_text_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,8 @@ from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 from fireswarm.redaction import Redactor
+from fireswarm.settings.packaged import __version__
 from fireswarm.swarm.records.artifacts import find_numbered, name_of, read_answer, read_content
-from fireswarm.version import __version__
 
 MAX_WAIT_SECONDS = 300.0
 """Longest wait of one call: clients give a call up after some minutes."""

@@ -8,7 +8,7 @@ from typing import Any
 from fireswarm.api.models.base import MOMENT, AnyJson, Page, ResponseModel, documented
 from fireswarm.api.models.work import TASK_ID, ArtifactOut, SignalOut
 from fireswarm.contracts.swarm.envelope import MailKind, MailStatus
-from fireswarm.version import __version__
+from fireswarm.settings.packaged import __version__
 
 
 class EnvelopeOut(ResponseModel):

@@ -23,9 +23,9 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Store
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.llm.spend import StoreLedger
+from fireswarm.settings.packaged import __version__
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
-from fireswarm.version import __version__
 
 KEPT_SECONDS = 10.0
 """How long figures are kept: a look costs a read for each count, and one for each role process."""

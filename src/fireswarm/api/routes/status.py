@@ -10,8 +10,8 @@ from fastapi import APIRouter
 from fireswarm.api.models.records import RoleOut, StatusOut
 from fireswarm.api.session import CurrentSession
 from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.settings.packaged import __version__
 from fireswarm.storage.documents import queries
-from fireswarm.version import __version__
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
 

@@ -23,7 +23,7 @@ from fireswarm.capabilities.web.content import (
 )
 from fireswarm.contracts.skills.tool import Tool
 from fireswarm.errors import InvalidInput, ToolFailed
-from fireswarm.version import __version__
+from fireswarm.settings.packaged import __version__
 
 if TYPE_CHECKING:  # the client takes longer to import than everything else here
     import httpx2

@@ -75,7 +75,7 @@ def options(
 ) -> None:
     """Options before any command."""
     if version:
-        from fireswarm.version import __version__
+        from fireswarm.settings.packaged import __version__
 
         typer.echo(f"fireswarm {__version__}")
         raise typer.Exit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
@@ -18,6 +19,7 @@ from fireswarm.cli.swarm import answer, api, conversations, cost, doctor, fleet,
 from fireswarm.cli.watch import artifacts, open_artifact, plan
 from fireswarm.processes.confinement.paths.late_names import set_aside_left
 from fireswarm.redaction import environment_redactor
+from fireswarm.signals.current import log_fields
 
 app = typer.Typer(
     name="swarm",
@@ -63,7 +65,7 @@ app.add_typer(conversations.app, name="state")
 
 def _version(show: bool) -> None:
     if show:
-        from fireswarm.version import __version__
+        from fireswarm.settings.packaged import __version__
 
         typer.echo(f"fireswarm {__version__}")
         raise typer.Exit
@@ -113,6 +115,7 @@ class _JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "logger": record.name,
             "message": record.getMessage(),
+            **log_fields(os.environ.get("GOOGLE_CLOUD_PROJECT", "")),
         }
         if record.exc_info:
             entry["stack_trace"] = self.formatException(record.exc_info)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fireswarm.settings.load import home_folder
-from fireswarm.version import __version__
+from fireswarm.settings.packaged import __version__
 
 FORMAT = f"fireswarm-skills/{__version__}/1"
 """Incremented when the content of a record changes; a file of another format is rebuilt."""

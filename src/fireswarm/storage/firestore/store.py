@@ -26,6 +26,8 @@ from google.cloud.firestore_v1.types import (
 from fireswarm.contracts.ports import Clock, Committed, Create, Delete, Query, Snapshot, Usage, Write
 from fireswarm.errors import Conflict, FireswarmError, StoreError, StoreUnavailable
 from fireswarm.redaction import Redactor
+from fireswarm.signals.current import telemetry_in_use
+from fireswarm.signals.spans import record_commit
 from fireswarm.storage.documents.paths import FREE_FIELDS, GIVEN_FIELDS
 from fireswarm.storage.firestore import codec
 from fireswarm.storage.firestore.channel import channel_of
@@ -154,7 +156,9 @@ class FirestoreStore:
         request = self._request(writes)
         if self._redact is not None and self._redact.suspects(_free_values(request)):
             request = self._request([_without_secrets(write, self._redact) for write in writes])
-        results = await (self._common.commit(request) if together else self._send(request, False))
+        sending = self._common.commit(request) if together else self._send(request, False)
+        telemetry = telemetry_in_use.get()
+        results = await (sending if telemetry is None else record_commit(telemetry, sending, len(writes)))
         deletes = sum(isinstance(write, Delete) for write in writes)
         self.usage.deletes += deletes
         self.usage.writes += len(writes) - deletes

@@ -36,6 +36,7 @@ from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.settings.run_folders import STATE_FOLDER, add_swarm_folders, make_state_folder
+from fireswarm.signals.exporting import exporting
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
@@ -289,8 +290,9 @@ async def open_parts(
         hide_environment()
     nanoseconds = clock.nanoseconds if isinstance(clock, VirtualClock) else None
     clock = clock or ServerClock()
-    async with open_client(settings, nanoseconds=nanoseconds) as client:
-        parts = make_parts(settings, FirestoreStore(client, clock, redactor_for(settings)), clock, thinks=thinks)
+    redact = redactor_for(settings)
+    async with open_client(settings, nanoseconds=nanoseconds) as client, exporting(redact):
+        parts = make_parts(settings, FirestoreStore(client, clock, redact), clock, thinks=thinks)
         try:
             yield parts
         finally:

@@ -14,9 +14,9 @@ import psutil
 
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.swarm.status import MISSED_BEATS, AgentState, AgentStatus, QueueHints
+from fireswarm.settings.packaged import __version__
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.parts import SwarmParts
-from fireswarm.version import __version__
 
 HELD_IDS_SHOWN = 20
 

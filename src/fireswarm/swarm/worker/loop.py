@@ -22,6 +22,8 @@ from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected, WorkEdited
 from fireswarm.runs.sinks.documents import end_lost_run
+from fireswarm.signals.current import telemetry_in_use
+from fireswarm.signals.spans import report_end, turn_span
 from fireswarm.swarm.board import HeldLease
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.outcome import outcome_of_error
@@ -123,6 +125,8 @@ class Worker:
 
     async def run(self) -> None:
         """Work until ``stop`` is called; then drain within ``drain_seconds`` and write a last heartbeat."""
+        if (telemetry := telemetry_in_use.get()) is not None:
+            telemetry.count_claims(self.role, lambda: self.contention)
         async with anyio.create_task_group() as background:
             self._upkeep.start(background)
             async with anyio.create_task_group() as turns:
@@ -189,10 +193,11 @@ class Worker:
         lease = work.lease
         work.started = True
         try:
-            with work.scope:
+            with work.scope, turn_span(lease) as span:
                 began = anyio.current_time()
                 end = await self._turn(work)
                 work.settling = True
+                span.end(end.outcome)
                 await self._settle(lease, end)
                 self._pace(anyio.current_time() - began)
             if work.scope.cancelled_caught:
@@ -274,6 +279,7 @@ class Worker:
             else:
                 break
         self.settled += 1
+        report_end(lease.task, transition.status, self.parts.clock.now())
         if transition.status is TaskStatus.DONE:
             await remove_outputs(self.parts, lease.task)
         if transition.reason in (StatusReason.RETRY_BACKOFF, StatusReason.PAUSED):

@@ -15,6 +15,7 @@ from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import NO_DEADLINE, WAITS_FOR_OTHERS, StatusReason, StepDecision, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
+from fireswarm.signals.spans import report_end
 from fireswarm.storage.documents.build import message_document
 from fireswarm.storage.documents.paths import message_path, task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot, shows
@@ -123,6 +124,7 @@ async def _cancel_one(board: BoardContext, task_id: str, reason: str, *, named: 
             stored = (await load(board.store, task_id))[0]
             if not (conflict.ambiguous and (stored.status, stored.summary) == (TaskStatus.CANCELED, summary)):
                 continue
+        report_end(task, TaskStatus.CANCELED, board.clock.now())
         return task
     raise StoreUnavailable(f"task {task_id} keeps changing: it was not canceled, try again")
 

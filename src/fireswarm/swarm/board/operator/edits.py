@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.signals.spans import report_end
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.operator.actions import end_task
 from fireswarm.swarm.board.rules import BoardContext
@@ -21,4 +22,5 @@ async def settle_edited(board: BoardContext, snapshot: Snapshot) -> bool:
         return False
     reason = task.summary if task.summary.startswith("canceled: ") else SUMMARIES[task.status]
     await end_task(board, task, snapshot.update_time, task.status, reason)
+    report_end(task, task.status, board.clock.now())
     return True

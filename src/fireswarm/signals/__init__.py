@@ -1,0 +1,1 @@
+"""Traces, metrics and logs for OpenTelemetry, if its standard environment variables name a receiver."""
