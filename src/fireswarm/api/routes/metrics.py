@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from fireswarm.llm.spend import StoreLedger
 from fireswarm.settings.packaged import __version__
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
+from fireswarm.swarm.records.budgets import read_scope_limits
 
 KEPT_SECONDS = 10.0
 """How long figures are kept: a look costs a read for each count, and one for each role process."""
@@ -53,7 +55,14 @@ async def show_metrics(given: CurrentSession) -> PlainTextResponse:
 
 
 async def _read(swarm: Swarm) -> bytes:
-    return generate_latest(_Found([*await _of_tasks(swarm), *await _of_processes(swarm), *await _of_costs(swarm)]))
+    began = time.perf_counter()
+    metrics = [*await _of_tasks(swarm), *await _of_processes(swarm), *await _of_costs(swarm)]
+    look = GaugeMetricFamily(
+        "fireswarm_store_look_seconds",
+        "Seconds that it took to read these figures from the store, one after another",
+        time.perf_counter() - began,
+    )
+    return generate_latest(_Found([*metrics, look]))
 
 
 async def _of_tasks(swarm: Swarm) -> list[Metric]:
@@ -97,6 +106,11 @@ async def _of_processes(swarm: Swarm) -> list[Metric]:
 async def _of_costs(swarm: Swarm) -> list[Metric]:
     parts = swarm.parts
     spent = await StoreLedger(parts.store, parts.clock, swarm.session, "").day()
+    budgets = GaugeMetricFamily(
+        "fireswarm_budget_spent_ratio", "Spent share of a budget, from 0 to 1; nothing without one", labels=["scope"]
+    )
+    for limit in await read_scope_limits(parts.store, parts.clock, swarm.session, parts.settings.budget):
+        budgets.add_metric([limit.scope], 1 - limit.left)
     version = GaugeMetricFamily("fireswarm_version", "1, with the version as label", labels=["version"])
     version.add_metric([__version__], 1)
     operations = CounterMetricFamily(
@@ -110,6 +124,7 @@ async def _of_costs(swarm: Swarm) -> list[Metric]:
         GaugeMetricFamily("fireswarm_model_calls_today", "Model calls of the day (UTC)", spent.calls),
         GaugeMetricFamily("fireswarm_model_tokens_today", "Tokens of the day (UTC)", spent.tokens),
         GaugeMetricFamily("fireswarm_model_usd_today", "US dollars of the day (UTC), of priced calls", spent.usd),
+        budgets,
         operations,
         version,
     ]
