@@ -7,6 +7,7 @@ from importlib import import_module
 
 from fireswarm.processes.forked import become_server
 from fireswarm.processes.startup import freeze, loop_options, without_collector
+from fireswarm.signals.exporting import modules_to_import
 
 MODULES = (
     "anyio._backends._asyncio",
@@ -19,6 +20,7 @@ MODULES = (
     *(
         ["uvloop"] if loop_options()["use_uvloop"] else []
     ),  # this also sets the variables that gRPC reads when it is imported
+    *modules_to_import(os.environ),
 )
 
 os.environ["TERM"] = "dumb"  # consoles are created on import; their output goes to logs, without colors

@@ -6,7 +6,8 @@ import contextlib
 import importlib.util
 import logging
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 import anyio
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 FLUSH_SECONDS = 1.0
 """Time limit for the last export: with the default drain, a process ends within the ten seconds of Cloud Run."""
 
+RECEIVER = "fireswarm.signals.open_telemetry"
 SDK, OTLP_EXPORTER = "opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http"
 
 _log = logging.getLogger(__name__)
@@ -45,6 +47,16 @@ async def exporting(redact: Redactor) -> AsyncGenerator[None]:
         if exporter is not None:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(exporter.close, FLUSH_SECONDS)
+
+
+def modules_to_import(environment: Mapping[str, str]) -> list[str]:
+    """Return the modules that exporting imports, for a process that imports them for its copies; [] by default."""
+    chosen = chosen_exporters(environment)
+    if not chosen or not all(_is_installed(name) for name in _list_modules(chosen)):
+        return []
+    named = [(f"opentelemetry_{signal}_exporter", name) for signal, names in chosen.items() for name in names]
+    found = [point.module for group, name in named for point in entry_points(group=group, name=name)]
+    return [RECEIVER, *found]
 
 
 def _open(chosen: dict[str, Sequence[str]], redact: Redactor) -> OpenTelemetry | None:

@@ -15,7 +15,7 @@ import pytest
 from fireswarm.redaction import Redactor
 from fireswarm.signals.current import telemetry_in_use
 from fireswarm.signals.environment import chosen_exporters
-from fireswarm.signals.exporting import exporting
+from fireswarm.signals.exporting import exporting, modules_to_import
 
 ADDRESS = "http://127.0.0.1:9"
 ALL = {signal: ["otlp_proto_http"] for signal in ("traces", "metrics", "logs")}
@@ -76,6 +76,15 @@ def test_without_variables_nothing_of_the_sdk_is_imported(tmp_path: Path) -> Non
     assert "fireswarm.signals.exporting" in known
     assert not {name for name in known if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter"))}
     assert "opentelemetry.sdk.trace" in modules_of_a_swarm(tmp_path, OTEL_TRACES_EXPORTER="otlp_unknown")
+
+
+def test_process_that_is_copied_imports_what_its_copies_will_use() -> None:
+    assert modules_to_import({}) == []
+    assert modules_to_import({"OTEL_TRACES_EXPORTER": "otlp, zipkin", "OTEL_METRICS_EXPORTER": "console"}) == [
+        "fireswarm.signals.open_telemetry",
+        "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+        "opentelemetry.sdk.metrics.export",
+    ]
 
 
 @pytest.mark.anyio

@@ -36,8 +36,8 @@ OWN_THREADS, ROLE_THREADS = 12, 12
 
 LOG_TAIL_BYTES = 4_096
 
-GRACE_SECONDS = 2.0
-"""Time in addition to a role's drain time before its process is killed."""
+GRACE_SECONDS = 2.5
+"""Time in addition to a role's drain time before its process is killed: to release tasks and export the last spans."""
 
 
 PARENT = "FIRESWARM_PARENT"
