@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator
 
+import httpx2
 import pytest
 
 from fireswarm.contracts.ports import Update
@@ -15,10 +16,11 @@ from fireswarm.redaction import Redactor
 from fireswarm.signals.current import telemetry_in_use
 from fireswarm.signals.exporting import exporting
 from fireswarm.storage.documents.paths import task_path
+from tests.support.api import HEADERS, serving
 from tests.support.collector import KeptSpan, OtlpCollector
 from tests.support.fleet import until
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.swarm import SwarmRig
+from tests.support.swarm import SwarmRig, open_test_swarm
 from tests.support.working import with_skills, working
 
 pytestmark = pytest.mark.anyio
@@ -58,6 +60,19 @@ async def test_objective_that_is_canceled_is_recorded_once(swarm: SwarmRig, monk
     assert span.name == "invoke_workflow scout" and span.failed
     assert (span.attributes["fireswarm.status"], span.attributes["error.type"]) == ("canceled", "canceled")
     assert span.end - span.start == pytest.approx(30e9, rel=0.01)
+
+
+async def test_objective_that_is_canceled_through_the_api_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with open_test_swarm(session="s1") as swarm, collecting(monkeypatch) as collector:
+        task = await swarm.submit("look around")
+        async with (
+            serving(swarm) as port,
+            httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=HEADERS) as client,
+        ):
+            answer = await client.post(f"/v1/tasks/{task.task_id}/cancel", json={}, timeout=PATIENCE_SECONDS)
+            assert answer.json() == {"canceled": [task.task_id]}
+    [span] = objectives(collector)
+    assert span.attributes["fireswarm.task_id"] == task.task_id and span.failed
 
 
 async def test_objective_that_is_set_to_done_by_hand_is_recorded(

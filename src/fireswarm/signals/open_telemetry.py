@@ -1,4 +1,4 @@
-"""The receiver of signals that exports them with OpenTelemetry's SDK. Nothing else imports the SDK.
+"""The receiver of signals that exports them with OpenTelemetry's SDK, which only this and ``log_entries`` import.
 
 Spans, metrics and log entries are handed to threads of the SDK, which drop them if the collector is away or slow.
 """
