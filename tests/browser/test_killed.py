@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import signal
 import threading
 import time
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,10 +14,10 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.fleet import TRUSTS, role_processes, with_signal
+from tests.support.fleet import role_processes, with_signal
 from tests.support.patience import PATIENCE_SECONDS
-from tests.support.providers import FakeProviders, Received, Reply
 from tests.support.screens import SKILLS, WAIT_MS, Place, Watched, lay_out, serve_place, watched
+from tests.support.walk import LOG, MENDED, VARIABLES, serving_models, walk_settings
 
 expect.set_options(timeout=WAIT_MS)
 
@@ -75,50 +72,6 @@ def test_answer_and_cancel_hold_while_all_is_killed(browser: Browser, tmp_path: 
                 assert console.faults == []
 
 
-LOG = "echo walked >> steps.log"
-MENDED = threading.Event()
-"""Until it is set, the model of the task to mend refuses its requests."""
-
-
-def answer(request: Received) -> Reply:
-    """Answer as the model of every role: the architect acts, then plans, then ends; others only answer."""
-    text = json.dumps(request.body["messages"])
-    if "mend it" in text and not MENDED.is_set():
-        return Reply(status=400, message="the part is missing")
-    if "plan the walk" not in text or "a part of the walk" in json.dumps(request.body["messages"][0]):
-        return Reply("looked at it")
-    if "is a fork" in text:
-        return Reply("the fork took another way")
-    if not request.answers:
-        return Reply(calls=(("run_command", {"command": LOG}),))
-    if request.answers == 1:
-        part = {"key": "a", "assigned_to": "scout", "objective": "a part of the walk"}
-        return Reply(calls=(("finish", {"answer": "a plan", "result": {"tasks": [part]}}),))
-    return Reply("walked")
-
-
-@contextlib.contextmanager
-def serving_models() -> Generator[str]:
-    """Serve the models in a thread, since the browser's driver has this one; yields the address."""
-    ready, started = threading.Event(), list[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]]()
-
-    async def serve() -> None:
-        async with FakeProviders(answer).serving() as server:
-            started.append((server.url, asyncio.get_running_loop(), asyncio.Event()))
-            ready.set()
-            await started[0][2].wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(30)
-    url, loop, ended = started[0]
-    try:
-        yield url
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join(30)
-
-
 def shown(place: Place, task: str) -> dict[str, Any]:
     return dict(json.loads(place.command("show", task, "--json"))["task"])
 
@@ -167,17 +120,10 @@ def mend_and_fork(place: Place, console: Watched, walk: str, lost: str) -> str:
 def test_approval_changed_plan_dead_letter_and_fork_hold_while_all_is_killed(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
-    monkeypatch.setenv(TRUSTS, "true")
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
     with serving_models() as url:
-        model = {"provider": "anthropic", "providers": {"anthropic": {"base_url": url}}}
-        settings = {
-            "worker": {"drain_seconds": 1},
-            "leases": {"lease_seconds": 4, "backoff_base_seconds": 0.05},
-            "model": model,
-            "permissions": {"ask": ["Bash(echo:*)"]},
-        }
-        lay_out(tmp_path, {}, settings=settings)
+        lay_out(tmp_path, {}, settings=walk_settings(url))
         (tmp_path / "walk").mkdir()
         here = ("--context", f"path={tmp_path / 'walk'}")
         with serve_place(tmp_path, "architect", "scout") as place, watched(place, browser) as console:
