@@ -228,7 +228,7 @@ async def test_a_change_of_an_agent_is_made_once_although_its_answer_is_lost(bot
     agent = await stored_agents.create(both.store, both.core.roles, "s1", AgentSpec(name="a", role="scout"))
     unreliable(both, LOST_ANSWER)
     async with time_flows(both):
-        changed = await stored_agents.change(both.store, both.core.roles, "s1", agent.agent_id, {"name": "b"}, 1)
+        changed = await stored_agents.change(both.store, both.core.roles, "s1", agent.agent_id, {"name": "b"}, {1})
     assert (changed.name, changed.version) == ("b", 2)
 
 

@@ -321,8 +321,8 @@ async def test_secrets_are_redacted_from_responses(api: Api) -> None:
 async def test_unknown_paths_wrong_methods_and_bad_bodies_return_problems(api: Api) -> None:
     assert await api.problem("GET", "/v1/nothing") == (404, "not_found")
     assert await api.problem("PUT", "/v1/tasks", {}) == (405, "method_not_allowed")
-    assert (await api.call("PUT", "/v1/tasks")).headers["allow"] == "GET, POST"
-    assert (await api.call("PUT", "/v1/agents/a1")).headers["allow"] == "DELETE, GET, PATCH"
+    assert (await api.call("PUT", "/v1/tasks")).headers["allow"] == "GET, HEAD, POST"
+    assert (await api.call("PUT", "/v1/agents/a1")).headers["allow"] == "DELETE, GET, HEAD, PATCH"
     answer = await api.client.post("/v1/tasks", content=b"{", headers={"content-type": "application/json"})
     assert answer.status_code == 422 and answer.json()["code"] == "invalid_request"
     answer = await api.client.post("/v1/tasks", content=b"\xff\xfe", headers={"content-type": "application/json"})

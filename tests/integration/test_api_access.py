@@ -72,10 +72,13 @@ async def test_oversized_body_is_refused_whether_sent_whole_or_chunked(api: Api)
     assert answer.status_code == 413 and answer.headers["connection"] == "close"
 
 
-async def test_responses_carry_no_cors_headers_and_are_not_cached(api: Api) -> None:
+async def test_responses_carry_no_cors_headers_and_are_cached_by_their_reader_at_most(api: Api) -> None:
     answer = await api.call("GET", "/v1/status", headers={"Origin": "https://evil.example"})
     assert not [name for name in answer.headers if name.startswith("access-control")]
-    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["cache-control"] == "private, no-cache"
+    made = await api.call("POST", "/v1/tasks", {"objective": "x", "role": "scout"})
+    assert made.headers["cache-control"] == "no-store"
+    assert (await api.call("GET", "/v1/tasks/none")).headers["cache-control"] == "no-store"
 
 
 def key() -> tuple[crypt.RSASigner, str]:

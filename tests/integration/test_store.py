@@ -76,6 +76,7 @@ EVERY_QUERY: dict[str, Query] = {
     "nearest_facts": queries.nearest_facts("session_hash", "s1", "m", (1.0,) * VECTOR_DIMENSIONS, 5),
     "nearest_facts of a project": queries.nearest_facts("project", "p", "m", (1.0,) * VECTOR_DIMENSIONS, 5),
     "fact_versions": queries.fact_versions("mcp_memory/fact-1"),
+    "one_task": queries.one_task("t1"),
     "chain": queries.chain("c1"),
     "journal": queries.journal("agent_runs/r1"),
     "runs_of": queries.runs_of("c1"),
@@ -101,6 +102,17 @@ EVERY_QUERY: dict[str, Query] = {
     "newest mail": queries.newest("agent_mailbox", "created_at", 5, to_agent_id="a", status="new", session_hash="s1"),
     "page of tasks": queries.page(
         "agent_tasks", "updated_at", 5, (NOW, "agent_tasks/t1"), status="done", assigned_to="scout", session_hash="s1"
+    ),
+    "page of tasks in a time": queries.page(
+        "agent_tasks",
+        "updated_at",
+        5,
+        (NOW, "agent_tasks/t1"),
+        (NOW, NOW),
+        status="blocked",
+        status_reason="dead_letter",
+        assigned_to="scout",
+        session_hash="s1",
     ),
     "page of runs": queries.page("agent_runs", "started_at", 5, None, status="error", role="scout", session_hash="s1"),
     "page of mail": queries.page(

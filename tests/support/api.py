@@ -112,17 +112,25 @@ class Stream:
 
 
 @contextlib.asynccontextmanager
-async def streaming(api: Api, path: str, last: str | None = None) -> AsyncGenerator[Stream]:
-    """Read a stream while the block runs; at its end the client goes away."""
+async def streaming(
+    api: Api,
+    path: str,
+    last: str | None = None,
+    *,
+    method: str = "GET",
+    body: bytes = b"",
+    headers: Mapping[str, str] | None = None,
+) -> AsyncGenerator[Stream]:
+    """Read a stream, or another response, while the block runs; at its end the client goes away."""
     path, _, query = path.partition("?")
-    headers = {"host": "localhost", **HEADERS, **({"last-event-id": last} if last else {})}
+    named = {"host": "localhost", **HEADERS, **({"last-event-id": last} if last else {}), **(headers or {})}
     scope = {
         "type": "http",
-        "method": "GET",
+        "method": method,
         "path": path,
         "raw_path": path.encode(),
         "query_string": query.encode(),
-        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "headers": [(name.lower().encode(), value.encode()) for name, value in named.items()],
         "http_version": "1.1",
         "scheme": "http",
         "root_path": "",
@@ -133,7 +141,7 @@ async def streaming(api: Api, path: str, last: str | None = None) -> AsyncGenera
         nonlocal asked
         if not asked:
             asked = True
-            return {"type": "http.request", "body": b"", "more_body": False}
+            return {"type": "http.request", "body": body, "more_body": False}
         await stream.gone.wait()
         return {"type": "http.disconnect"}
 

@@ -16,6 +16,7 @@ from fireswarm.api.auth import Access
 from fireswarm.api.idempotency import MAX_KEY_CHARS, METHODS, Once
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.models.base import Problem
+from fireswarm.api.reading.revalidation import LEFT_ALONE, Revalidation
 from fireswarm.api.request_rules import check_request
 from fireswarm.api.routes import ROUTERS
 from fireswarm.api.session import ApiSession
@@ -41,6 +42,15 @@ KEY_PARAMETER: Mapping[str, Any] = {
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS, "pattern": "^[!-~]+$"},
 }
 
+TAG_PARAMETER: Mapping[str, Any] = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "ETags of the versions you have, or `*`: 304 without a body if the current one is among them",
+    "schema": {"type": "string"},
+}
+NOT_MODIFIED: Mapping[str, Any] = {"description": "`If-None-Match` names the current version"}
+
 
 def make_application(service: ApiSession) -> FastAPI:
     """Return the application without the request gate, for callers with their own authentication."""
@@ -55,9 +65,12 @@ def make_application(service: ApiSession) -> FastAPI:
         responses=PROBLEM,
         dependencies=[Depends(check_request)],
         redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
+    app.add_middleware(Revalidation)
     app.state.session = service
+    app.state.json_response = app.router.default_response_class
     app.state.query_parameters = {}  # filled by check_request
     for router in ROUTERS:
         app.include_router(router)
@@ -103,11 +116,14 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
     schemas |= problem.pop("$defs", {}) | {"Problem": problem}
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    for operations in document["paths"].values():
+    for path, operations in document["paths"].items():
         for method, operation in operations.items():
             operation["responses"].pop("422", None)  # FastAPI's own; "default" describes our problems
             if method.upper() in METHODS:
                 operation.setdefault("parameters", []).append(dict(KEY_PARAMETER))
+            elif path not in LEFT_ALONE:
+                operation.setdefault("parameters", []).append(dict(TAG_PARAMETER))
+                operation["responses"]["304"] = dict(NOT_MODIFIED)
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     document["security"] = [{"token": []}]
     app.openapi_schema = document

@@ -28,8 +28,11 @@ from fireswarm.storage.documents.paths import REQUESTS
 from fireswarm.storage.documents.read import shows
 
 KEEP_SECONDS = 24 * 3600.0
-CLAIM_SECONDS = 60.0
-"""A claim without a response is taken over after this time, since its process must have died."""
+CLAIM_SECONDS = 90.0
+"""A claim without a response is taken over after this time, since its process must have died.
+
+Longer than a request may wait for its task.
+"""
 
 MAX_KEY_CHARS = 200
 MAX_KEPT_BYTES = 700_000

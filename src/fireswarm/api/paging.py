@@ -72,23 +72,24 @@ async def read_any_page[T](
 
     Raises InvalidInput for a cursor of another list.
     """
-    after = None if cursor is None else _place(cursor, collection)
+    after = None if cursor is None else decode_cursor(cursor, collection)
     query = queries.page(collection, order, limit + 1, after, **filters)
     snapshots = await swarm.parts.store.query(query)
     items, others = parse_all(snapshots[:limit], parse)
     more = len(snapshots) > limit
-    cursor_after = _cursor(snapshots[limit - 1], order) if more else None
+    cursor_after = encode_cursor(snapshots[limit - 1], order) if more else None
     return PageSlice(tuple(items), cursor_after, tuple(snapshot.id for snapshot, _ in others))
 
 
-def _cursor(last: Snapshot, order: str) -> str:
+def encode_cursor(last: Snapshot, order: str) -> str:
+    """Return the cursor of the page after the document *last* of a list in the order of a field."""
     value = (last.data or {}).get(order)
     at = [value.astimezone(UTC).isoformat()] if isinstance(value, datetime) else value
     return base64.urlsafe_b64encode(json.dumps([at, last.path], default=str).encode()).decode().rstrip("=")
 
 
-def _place(cursor: str, collection: str) -> Place:
-    """Decode a cursor.
+def decode_cursor(cursor: str, collection: str) -> Place:
+    """Decode a cursor. Raises InvalidInput for one of another list.
 
     A time is encoded as a list, since the sort field of a hand-written document may have any type.
     """

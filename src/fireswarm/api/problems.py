@@ -151,7 +151,10 @@ def install(app: FastAPI, redactor: Redactor) -> None:
 
 
 def methods_at(app: FastAPI, path: str) -> list[str]:
-    """Return the methods at *path* in the OpenAPI document; the framework's Allow header names only one route."""
+    """Return the methods at *path* in the OpenAPI document, and HEAD, which is answered wherever GET has a tag.
+
+    The framework's Allow header names only one route.
+    """
     parts = path.split("/")
     for template, operations in app.openapi()["paths"].items():
         named = template.split("/")
@@ -159,7 +162,8 @@ def methods_at(app: FastAPI, path: str) -> list[str]:
             name.startswith("{") or name == part for name, part in zip(named, parts, strict=True)
         )
         if fits:
-            return sorted(method.upper() for method in operations)
+            head = ["head"] if "304" in operations.get("get", {}).get("responses", ()) else []
+            return sorted(method.upper() for method in [*operations, *head])
     return []
 
 

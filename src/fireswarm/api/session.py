@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ from typing import Annotated, Any, cast
 import anyio
 from fastapi import Depends, Path, Request
 from fastapi.responses import FileResponse, Response
+from starlette.types import Scope
 
 from fireswarm.api.models.base import Id
+from fireswarm.api.problems import Refusal
 from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import Task
@@ -21,11 +24,17 @@ from fireswarm.redaction import Redactor
 from fireswarm.swarm.records.artifacts import Content
 
 MAX_STREAMS, MAX_STREAMS_OF_CALLER = 250, 100
-"""Maximum number of event streams at once, of all callers and with one token.
+"""Maximum number of event streams and of requests that wait at once, of all callers and with one token.
 
 With the connections that wait for a request, they stay below the server's MAX_CONNECTIONS: other requests are answered.
 """
 
+TOO_MANY_STREAMS = Refusal(
+    429,
+    "too_many_streams",
+    "too many event streams are open and requests wait: close some, or follow the session with one stream",
+    retryable=True,
+)
 
 MAX_KEPT = 100
 """Maximum number of things that are kept at once."""
@@ -103,6 +112,11 @@ class ApiSession:
         if snapshot.data is None or snapshot.data.get("session_hash") != self.session:
             raise NotFound(f"there is no {noun} {snapshot.id}")
         return snapshot
+
+
+def caller_of(scope: Scope) -> str:
+    """Return a name for the caller of a request: all with one token have the same."""
+    return hashlib.sha256(dict(scope["headers"]).get(b"authorization", b"")).hexdigest()
 
 
 def attachment(content: Content, headers: Mapping[str, str]) -> Response:

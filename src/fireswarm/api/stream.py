@@ -22,8 +22,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from fireswarm.api.problems import Refusal
-from fireswarm.api.session import ApiSession
+from fireswarm.api.session import TOO_MANY_STREAMS, ApiSession, caller_of
 from fireswarm.client import Swarm
 from fireswarm.contracts.ports import Query, Snapshot
 from fireswarm.contracts.swarm.task import Task
@@ -190,14 +189,6 @@ def _event_payload(run: Mapping[str, Any], number: int, event: Mapping[str, Any]
     }
 
 
-TOO_MANY = Refusal(
-    429,
-    "too_many_streams",
-    "too many event streams are open: close some, or follow the session with one",
-    retryable=True,
-)
-
-
 class EventStream(Response):
     """The response; it ends when the client leaves, the objective has ended, or the server stops."""
 
@@ -215,12 +206,11 @@ class EventStream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the stream ends; respond with a problem if too many streams are open."""
-        token = dict(scope["headers"]).get(b"authorization", b"")
-        with self._session.stream_of(hashlib.sha256(token).hexdigest()) as is_counted:
+        with self._session.stream_of(caller_of(scope)) as is_counted:
             if is_counted:
                 await self._send_events(receive, send)
             else:
-                await TOO_MANY.response()(scope, receive, send)
+                await TOO_MANY_STREAMS.response()(scope, receive, send)
 
     async def _send_events(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

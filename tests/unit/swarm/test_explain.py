@@ -30,15 +30,15 @@ async def test_queued_task_waits_for_an_agent_of_its_role(swarm: SwarmRig) -> No
     )
 
 
-async def test_running_task_names_its_holder_and_the_time_left(swarm: SwarmRig) -> None:
+async def test_running_task_names_its_holder_and_the_end_of_its_lease(swarm: SwarmRig) -> None:
     task = await swarm.submit("look")
     await swarm.claim_one(agent="scout-7")
     lease = (await swarm.task(task.task_id)).lease
     assert lease is not None
-    left = (lease.expires_at - swarm.clock.now()).total_seconds()
-    assert await why(swarm, task.task_id) == f"scout-7 works on it; its lease expires in {left:.0f} s unless renewed."
-    await swarm.clock.advance(left + 5)
-    assert await why(swarm, task.task_id) == "Its holder's lease expired 5 s ago: any scout agent can take it over."
+    at = f"{lease.expires_at:%H:%M:%S} UTC"
+    assert await why(swarm, task.task_id) == f"scout-7 works on it; its lease expires at {at} unless renewed."
+    await swarm.clock.advance((lease.expires_at - swarm.clock.now()).total_seconds() + 5)
+    assert await why(swarm, task.task_id) == f"Its holder's lease expired at {at}: any scout agent can take it over."
 
 
 async def test_ended_task_never_changes_again(swarm: SwarmRig) -> None:

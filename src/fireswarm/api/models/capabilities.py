@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from fireswarm.api.models.base import MOMENT, JsonMap, Page, RequestModel, ResponseModel, documented
 from fireswarm.contracts.skills.capability import CapabilityStatus, CapabilityUse
@@ -111,8 +111,16 @@ class AgentCreate(RequestModel):
     status: AgentLife = documented("archived agents get no new tasks", "active", default=AgentLife.ACTIVE)
 
 
+def _drop_defaults(schema: dict[str, Any]) -> None:
+    """Remove the defaults of a schema: a generated client would send them for fields that its caller omits."""
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
 class AgentChange(RequestModel):
     """Changes to an agent. Omitted fields keep their values."""
+
+    model_config = ConfigDict(json_schema_extra=_drop_defaults)
 
     name: str = documented("display name", "Research Assistant", default="", min_length=1, max_length=200)
     role: str = documented(

@@ -65,6 +65,13 @@ class FactPage(Page):
     items: tuple[FactOut, ...] = documented("facts of this page", [])
 
 
+class FactHistory(ResponseModel):
+    """The values that a fact has had."""
+
+    items: tuple[FactOut, ...] = documented("values of the fact, newest first; the first one is current", [])
+    total: int = documented("number of items", 2)
+
+
 class Recalled(ResponseModel):
     """Facts found by a recall query."""
 

@@ -304,6 +304,13 @@ class TaskPage(Page):
     items: tuple[TaskOut, ...] = documented("tasks of this page", [])
 
 
+class TaskList(ResponseModel):
+    """The tasks of an objective."""
+
+    items: tuple[TaskOut, ...] = documented("tasks of the objective, the first one first", [])
+    total: int = documented("number of items", 3)
+
+
 class CancelOut(ResponseModel):
     """Result of a cancel."""
 

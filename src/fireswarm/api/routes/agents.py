@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
@@ -9,6 +10,7 @@ from fastapi import APIRouter, Header, Query, Response
 from fireswarm.api.models.capabilities import AgentChange, AgentCreate, AgentOut, AgentPage, uses_of
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
 from fireswarm.api.problems import Refusal, Refused
+from fireswarm.api.reading.entity_tags import TagCondition
 from fireswarm.api.session import CurrentSession, InPath
 from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
 from fireswarm.errors import Conflict
@@ -17,9 +19,10 @@ from fireswarm.swarm.submission import stored_agents
 
 router = APIRouter(prefix="/v1/agents", tags=["agents"])
 
+VERSION_TAG = re.compile(r'"([1-9][0-9]{0,9})"')
 IfMatch = Annotated[
     str | None,
-    Header(description="ETag of the version you read; 412 if the agent has changed since", examples=['"1"']),
+    Header(description="ETags of the versions you accept; 412 if the agent has another one by now", examples=['"1"']),
 ]
 
 
@@ -63,10 +66,10 @@ async def change_agent(
     given: CurrentSession, agent_id: InPath, sent: AgentChange, response: Response, if_match: IfMatch = None
 ) -> Any:
     """Replace the given fields. Tasks submitted earlier keep the old settings."""
-    version = _version(if_match)
+    versions = _versions(if_match)
     try:
         agent = await stored_agents.change(
-            given.swarm.parts.store, given.swarm.parts.roles, given.session, agent_id, sent.sent_fields(), version
+            given.swarm.parts.store, given.swarm.parts.roles, given.session, agent_id, sent.sent_fields(), versions
         )
     except Conflict as conflict:
         raise _stale(conflict) from conflict
@@ -77,7 +80,7 @@ async def change_agent(
 async def delete_agent(given: CurrentSession, agent_id: InPath, if_match: IfMatch = None) -> None:
     """Delete an agent. Its tasks continue."""
     try:
-        await stored_agents.delete(given.swarm.parts.store, given.session, agent_id, _version(if_match))
+        await stored_agents.delete(given.swarm.parts.store, given.session, agent_id, _versions(if_match))
     except Conflict as conflict:
         raise _stale(conflict) from conflict
 
@@ -87,12 +90,12 @@ def _agent_response(agent: Agent, response: Response) -> AgentOut:
     return AgentOut.model_validate(agent)
 
 
-def _version(if_match: str | None) -> int | None:
-    """Parse the version in an If-Match header. None matches any version; an invalid value matches none (0)."""
-    if if_match is None or if_match.strip() == "*":
+def _versions(if_match: str | None) -> frozenset[int] | None:
+    """Return the versions that an If-Match header names; None for any. Weak tags and others match no version."""
+    condition = TagCondition.parse(["*" if if_match is None else if_match])
+    if condition.any_version:
         return None
-    text = if_match.strip().strip('"')
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return frozenset(int(match[1]) for tag in condition.strong if (match := VERSION_TAG.fullmatch(tag)))
 
 
 def _stale(conflict: Conflict) -> Refused:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from fireswarm.api.models.records import FactOut, FactPage, HeartbeatPage, Recalled, heartbeat_out
+from fireswarm.api.models.records import FactHistory, FactOut, FactPage, HeartbeatPage, Recalled, heartbeat_out
 from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
-from fireswarm.api.session import CurrentSession
+from fireswarm.api.session import CurrentSession, InPath
 from fireswarm.storage.documents.paths import MEMORY
 from fireswarm.storage.memory import find_keywords, parse_fact
 
@@ -26,6 +26,14 @@ async def list_facts(
     filters = {"type": "fact", "bucket": bucket}
     page = await read_page(given.swarm, MEMORY, "created_at", parse_fact, limit=limit, cursor=cursor, **filters)
     return FactPage.model_validate(page.fields())
+
+
+@router.get("/facts/{fact_id}/history", response_model=FactHistory)
+async def get_fact_history(given: CurrentSession, fact_id: InPath) -> Any:
+    """Show the values that a fact has had, newest first."""
+    given.own_document(await given.swarm.parts.store.get(f"{MEMORY}/{fact_id}"), "fact")
+    facts = await given.swarm.fact_history(fact_id)
+    return FactHistory(items=tuple(FactOut.model_validate(fact) for fact in facts), total=len(facts))
 
 
 @router.get("/recall", response_model=Recalled)

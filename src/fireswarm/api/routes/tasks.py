@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
+from fireswarm.api.models.base import MOMENT
 from fireswarm.api.models.capabilities import uses_of
 from fireswarm.api.models.work import (
     AnswersRequest,
@@ -15,17 +16,18 @@ from fireswarm.api.models.work import (
     SayRequest,
     TaskCreate,
     TaskDetail,
+    TaskList,
     TaskOut,
     TaskPage,
 )
-from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit, read_page
+from fireswarm.api.paging import DEFAULT_LIMIT, Cursor, Limit
+from fireswarm.api.reading.long_poll import Wait, wait_for_change, wait_for_end, waiting
+from fireswarm.api.reading.task_pages import Moment, TaskFilters, read_task_page
 from fireswarm.api.session import ApiSession, CurrentSession, InPath
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task import StatusReason, TaskSpec, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
-from fireswarm.storage.documents.paths import TASKS
-from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.submission import stored_agents
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
@@ -37,9 +39,14 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
     response_model=TaskOut,
     responses={200: {"model": TaskOut, "description": "The same work was already submitted; the existing task"}},
 )
-async def submit_task(given: CurrentSession, sent: TaskCreate, response: Response) -> Any:
+async def submit_task(
+    given: CurrentSession, sent: TaskCreate, request: Request, response: Response, wait: Wait = 0
+) -> Any:
     """Submit a task. 201 for a new task, 200 if the same objective and context were already submitted."""
-    submitted = await given.swarm.submit(await _spec(given, sent))
+    with waiting(given, request, wait):
+        submitted = await given.swarm.submit(await _spec(given, sent))
+        if wait:
+            await wait_for_end(given, request, submitted, wait)
     response.headers["Location"] = f"/v1/tasks/{submitted.task_id}"
     if not submitted.created:
         response.status_code = 200
@@ -50,22 +57,53 @@ async def submit_task(given: CurrentSession, sent: TaskCreate, response: Respons
 async def list_tasks(
     given: CurrentSession,
     status: Annotated[TaskStatus | None, Query(description="filter by status", examples=["blocked"])] = None,
+    reason: Annotated[
+        StatusReason | None, Query(description="filter by the reason of a block", examples=["input_required"])
+    ] = None,
     role: Annotated[str | None, Query(max_length=63, description="filter by role", examples=["scout"])] = None,
+    since: Annotated[Moment | None, Query(description="last change at this time or later", examples=[MOMENT])] = None,
+    until: Annotated[Moment | None, Query(description="last change before this time", examples=[MOMENT])] = None,
+    text: Annotated[
+        str,
+        Query(
+            max_length=200,
+            description="words of the objective, in any case and order; one request looks at 500 tasks",
+            examples=["sales report"],
+        ),
+    ] = "",
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
 ) -> Any:
     """List tasks, most recently changed first. A task that changes while you page moves to the front."""
-    filters = {"status": status, "assigned_to": role}
-    page = await read_page(given.swarm, TASKS, "updated_at", parse_task_snapshot, limit=limit, cursor=cursor, **filters)
-    return TaskPage.model_validate(page.fields())
+    chosen = TaskFilters(status, reason, role, since, until, text)
+    return TaskPage.model_validate((await read_task_page(given, chosen, limit, cursor)).fields())
 
 
 @router.get("/{task_id}", response_model=TaskDetail)
-async def get_task(given: CurrentSession, task_id: InPath) -> Any:
-    """Show one task, and why it is stuck (`why`)."""
-    task = await given.task(task_id)
-    why = await given.swarm.explain(task)
-    return TaskDetail.model_validate(task).model_copy(update={"why": why})
+async def get_task(given: CurrentSession, task_id: InPath, request: Request, wait: Wait = 0) -> Any:
+    """Show one task, and why it is stuck (`why`). With `wait` and `If-None-Match`, wait until the task has changed."""
+
+    async def render() -> Response:
+        task = await given.task(task_id)
+        detail = TaskDetail.model_validate(task).model_copy(update={"why": await given.swarm.explain(task)})
+        return request.app.state.json_response(detail.model_dump(mode="json"))
+
+    if wait:
+        task = await given.task(task_id)
+        with waiting(given, request, wait):
+            if "if-none-match" in request.headers:
+                await wait_for_change(given, request, task, wait, render)
+            else:
+                await wait_for_end(given, request, task, wait)
+    return await render()
+
+
+@router.get("/{task_id}/objective", response_model=TaskList)
+async def get_objective(given: CurrentSession, task_id: InPath) -> Any:
+    """List all tasks of a task's objective: parents before the tasks they planned, then by dependencies. Not paged."""
+    tasks = await given.swarm.objective(await given.task(task_id))
+    items = tuple(TaskOut.model_validate(task) for task in tasks if task.session_hash == given.session)
+    return TaskList(items=items, total=len(items))
 
 
 @router.post("/{task_id}/cancel", response_model=CancelOut)

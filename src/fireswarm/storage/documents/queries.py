@@ -26,6 +26,9 @@ from fireswarm.storage.documents.paths import (
 )
 
 Filters = tuple[tuple[str, Operator, Any], ...]
+Span = tuple[datetime | None, datetime | None]
+
+_IN_SPAN: tuple[Operator, Operator] = (">=", "<")
 
 
 def _of_sessions(sessions: Sequence[str]) -> Filters:
@@ -235,9 +238,17 @@ def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
     return Query(collection, where=tuple(given), order_by=((order, "desc"),), limit=limit)
 
 
-def page(collection: str, order: str, limit: int, after: tuple[Any, str] | None, **filters: Any) -> Query:
-    """One page of ``newest``; *after* is the sort value and the path of the previous page's last document."""
-    where = newest(collection, order, limit, **filters).where
+def page(
+    collection: str, order: str, limit: int, after: tuple[Any, str] | None, span: Span = (None, None), **filters: Any
+) -> Query:
+    """One page of ``newest``; *after* is the sort value and the path of the previous page's last document.
+
+    *span* are the bounds of the sort value: at or after the first, and before the second. None is no bound.
+    """
+    bounds: Filters = tuple(
+        (order, operator, at) for operator, at in zip(_IN_SPAN, span, strict=True) if at is not None
+    )
+    where = (*newest(collection, order, limit, **filters).where, *bounds)
     start = None if after is None else {order: after[0], NAME: after[1]}
     return Query(collection, where, ((order, "desc"), (NAME, "desc")), limit, start)
 
@@ -248,6 +259,11 @@ def heartbeats(limit: int, *, role: str | None = None, since: datetime | None = 
     later: Filters = () if since is None else (("created_at", ">=", since),)
     where: Filters = (("type", "==", "agent_status"), *of_role, *later)
     return Query(MEMORY, where=where, order_by=(("created_at", "desc"),), limit=limit)
+
+
+def one_task(task_id: str) -> Query:
+    """The task with an id (listened to)."""
+    return Query(TASKS, where=(("task_id", "==", task_id),), limit=1)
 
 
 def chain(chain_id: str, limit: int | None = None) -> Query:

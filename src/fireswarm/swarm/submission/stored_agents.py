@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -50,16 +50,21 @@ async def get(store: Store, session: str, agent_id: str) -> Agent:
 
 
 async def change(
-    store: Store, roles: Roles, session: str, agent_id: str, changed: Mapping[str, Any], if_version: int | None = None
+    store: Store,
+    roles: Roles,
+    session: str,
+    agent_id: str,
+    changed: Mapping[str, Any],
+    if_versions: Collection[int] | None = None,
 ) -> Agent:
     """Replace the named fields of an agent.
 
-    Raises InvalidInput if the result does not fit, Conflict if the version is not *if_version*, and StoreUnavailable
-    after repeated conflicts.
+    Raises InvalidInput if the result does not fit, Conflict if the version is none of *if_versions*, and
+    StoreUnavailable after repeated conflicts.
     """
     for _ in range(ATTEMPTS):
         agent, version = await _load(store, session, agent_id)
-        _same(agent, if_version)
+        _same(agent, if_versions)
         merged = {name: getattr(agent, name) for name in FIELDS} | dict(changed)
         spec = AgentSpec.model_validate(merged)
         if spec.status is AgentLife.ACTIVE or "role" in changed or "capabilities" in changed:
@@ -94,10 +99,10 @@ def assign(agent: Agent, spec: TaskSpec) -> TaskSpec:
     )
 
 
-async def delete(store: Store, session: str, agent_id: str, if_version: int | None = None) -> None:
+async def delete(store: Store, session: str, agent_id: str, if_versions: Collection[int] | None = None) -> None:
     """Delete an agent; its tasks continue unchanged. Raises NotFound, and Conflict as ``change`` does."""
     agent, _ = await _load(store, session, agent_id)
-    _same(agent, if_version)
+    _same(agent, if_versions)
     await store.commit([Delete(agent_path(agent_id))])
 
 
@@ -116,9 +121,10 @@ async def _load(store: Store, session: str, agent_id: str) -> tuple[Agent, Any]:
     return parse_agent(snapshot), snapshot.update_time
 
 
-def _same(agent: Agent, if_version: int | None) -> None:
-    if if_version is not None and agent.version != if_version:
-        raise Conflict(f"agent {agent.agent_id} has version {agent.version}, not {if_version}: read it again")
+def _same(agent: Agent, if_versions: Collection[int] | None) -> None:
+    if if_versions is not None and agent.version not in if_versions:
+        wanted = " or ".join(map(str, sorted(if_versions))) or "one that the request names"
+        raise Conflict(f"agent {agent.agent_id} has version {agent.version}, not {wanted}: read it again")
 
 
 def _fields(spec: AgentSpec) -> dict[str, Any]:

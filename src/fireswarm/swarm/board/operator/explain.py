@@ -41,10 +41,10 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
     if task.status is TaskStatus.QUEUED:
         return f"It waits for an agent of the role {task.assigned_to}: `swarm agents` shows whether one runs."
     if task.status is TaskStatus.IN_PROGRESS and task.lease is not None:
-        left = (task.lease.expires_at - now).total_seconds()
-        if left < 0:
-            return f"Its holder's lease expired {-left:.0f} s ago: any {task.assigned_to} agent can take it over."
-        return f"{task.lease.owner_agent_id} works on it; its lease expires in {left:.0f} s unless renewed."
+        at = f"{task.lease.expires_at:%H:%M:%S} UTC"  # no countdown: a text that is read again is the same
+        if task.lease.expires_at < now:
+            return f"Its holder's lease expired at {at}: any {task.assigned_to} agent can take it over."
+        return f"{task.lease.owner_agent_id} works on it; its lease expires at {at} unless renewed."
     if task.status is TaskStatus.IN_PROGRESS:
         return f"It is in progress but nobody holds it. {_describe_requeue(task)}"
     return _reason_for_block(task, relatives)
