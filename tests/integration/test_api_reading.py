@@ -80,7 +80,7 @@ def reads(api: Api) -> list[str]:
 async def test_every_read_has_a_strong_tag_answers_304_for_it_and_has_a_head(api: Api) -> None:
     ids = await fill(api)
     assert set(PATHS) == set(reads(api))
-    for path in [*(address.format(**ids) for address in PATHS.values()), "/openapi.json"]:
+    for path in [*(address.format(**ids) for address in PATHS.values()), "/openapi.json", "/docs"]:
         whole = await api.call("GET", path)
         head = await api.call("HEAD", path)
         tag = whole.headers["etag"]

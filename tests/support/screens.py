@@ -151,6 +151,15 @@ class Watched:
         assert answer is not None
         assert answer.ok, f"{path}: {answer.status}"
 
+    def observe(self) -> None:
+        """Note from now on what the page does against its rules."""
+        self.page.on("dialog", self.refuse)
+        self.page.on("pageerror", lambda error: self.faults.append(f"error {error}"))
+        self.page.on("console", lambda line: self.faults.append(line.text) if "Security Policy" in line.text else None)
+        self.page.on(
+            "request", lambda asked: self.faults.append(f"asks {asked.url}") if self.is_elsewhere(asked.url) else None
+        )
+
     def refuse(self, dialog: Dialog) -> None:
         """Note that a page opened a dialog: the console never does."""
         self.faults.append(f"dialog {dialog.message}")
@@ -176,10 +185,7 @@ def watched(place: Place, browser: Browser, **options: Any) -> Generator[Watched
     context.set_default_timeout(WAIT_MS)
     page = context.new_page()
     seen = Watched(page, place.address)
-    page.on("dialog", seen.refuse)
-    page.on("pageerror", lambda error: seen.faults.append(f"error {error}"))
-    page.on("console", lambda line: seen.faults.append(line.text) if "Security Policy" in line.text else None)
-    page.on("request", lambda asked: seen.faults.append(f"asks {asked.url}") if seen.is_elsewhere(asked.url) else None)
+    seen.observe()
     try:
         yield seen
     finally:

@@ -17,6 +17,7 @@ from fireswarm.api.idempotency import MAX_KEY_CHARS, METHODS, Once
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.models.base import Problem
 from fireswarm.api.reading.revalidation import LEFT_ALONE, Revalidation
+from fireswarm.api.reference import page
 from fireswarm.api.request_rules import check_request
 from fireswarm.api.routes import ROUTERS
 from fireswarm.api.session import ApiSession
@@ -74,6 +75,7 @@ def make_application(service: ApiSession) -> FastAPI:
     app.state.query_parameters = {}  # filled by check_request
     for router in ROUTERS:
         app.include_router(router)
+    app.include_router(page.router)
     problems.install(app, service.redactor)
     app.openapi = lambda: _openapi(app)
     return app
