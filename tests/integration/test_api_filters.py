@@ -58,7 +58,8 @@ async def test_tasks_are_filtered_by_the_time_of_their_last_change(api: Api) -> 
     times: list[datetime] = []
     for objective in ("first", "second", "third"):
         task = await api.swarm.submit(objective)
-        times.append(task.updated_at)
+        shown = await api.get(f"/v1/tasks/{task.task_id}")  # the time of the store, as a client sees it
+        times.append(datetime.fromisoformat(shown["updated_at"]))
         await api.swarm.clock.advance(60)
     first, second, third = (time.isoformat() for time in times)
     assert await found(api, since=second) == ["third", "second"]

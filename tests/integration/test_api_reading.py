@@ -6,6 +6,8 @@ import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
+import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 
@@ -13,7 +15,7 @@ from fireswarm.api.application import make_application
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
-from tests.support.api import HEADERS, Api, open_api, serving
+from tests.support.api import HEADERS, Api, open_api, serving, streaming
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import SwarmRig, done, open_test_swarm
 
@@ -71,6 +73,15 @@ async def fill(api: Api) -> dict[str, str]:
     return {"agent": agent["id"], "task": task.task_id, "fact": fact["fact_id"]}
 
 
+async def read_body_of_head(api: Api, path: str) -> str:
+    """Return what the application sends after the head of its response: clients and servers drop it."""
+    async with streaming(api, path, method="HEAD") as stream:
+        with anyio.fail_after(PATIENCE_SECONDS):
+            while not stream.ended:
+                await anyio.lowlevel.checkpoint()
+    return stream.text
+
+
 def reads(api: Api) -> list[str]:
     """Return the paths of the API's document that can be read, without streams of events."""
     document = make_application(api.service).openapi()
@@ -87,7 +98,7 @@ async def test_every_read_has_a_strong_tag_answers_304_for_it_and_has_a_head(api
         assert whole.status_code == head.status_code == 200 and whole.content, path
         assert STRONG.fullmatch(tag) or path.startswith("/v1/agents/"), path
         assert whole.headers["cache-control"] == "private, no-cache" and whole.headers["vary"] == "Authorization"
-        assert head.content == b""
+        assert await read_body_of_head(api, path) == "", path
         if path != "/v1/status":  # it names the time and counts reads, so no two are alike
             assert {**head.headers} == {**whole.headers}, path
             same = await api.call("GET", path, headers={"If-None-Match": f'"other", W/{tag}'})

@@ -16,8 +16,9 @@ from fireswarm.api.reading.long_poll import MAX_WAIT_SECONDS
 from fireswarm.contracts.skills.skill import PlannedTask, Question
 from fireswarm.contracts.swarm.outcome import Handoff, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskResult
-from tests.support.api import Api, Stream, open_api, streaming
-from tests.support.swarm import done, open_test_swarm
+from tests.support.api import HEADERS, Api, Stream, open_api, serving, streaming
+from tests.support.patience import PATIENCE_SECONDS
+from tests.support.swarm import SwarmRig, done, open_test_swarm
 from tests.support.working import eventually
 
 pytestmark = pytest.mark.anyio
@@ -31,20 +32,20 @@ async def api() -> AsyncGenerator[Api]:
         yield opened
 
 
-def listeners(api: Api) -> int:
+def listeners(swarm: SwarmRig) -> int:
     """Return how many listeners the store serves."""
-    return len(api.swarm.database.hub._streams)  # pyright: ignore[reportPrivateUsage] - no client may ask
+    return len(swarm.database.hub._streams)  # pyright: ignore[reportPrivateUsage] - no client may ask
 
 
 async def begin_to_wait(api: Api, stream: Stream) -> None:
-    await eventually(api.swarm, lambda: listeners(api) == 1, "a listener")
+    await eventually(api.swarm, lambda: listeners(api.swarm) == 1, "a listener")
     await api.swarm.clock.settle()
     assert not stream.ended
 
 
 async def end_of(api: Api, stream: Stream) -> Any:
     await eventually(api.swarm, lambda: stream.ended, "the response")
-    await eventually(api.swarm, lambda: listeners(api) == 0, "the end of the listener")
+    await eventually(api.swarm, lambda: listeners(api.swarm) == 0, "the end of the listener")
     assert api.service.streams.total() == 0
     return json.loads(stream.text) if stream.text else None
 
@@ -96,7 +97,24 @@ async def test_a_client_that_leaves_frees_its_listener(api: Api) -> None:
         await begin_to_wait(api, stream)
         assert api.service.streams.total() == 1
     assert api.service.streams.total() == 0
-    await eventually(api.swarm, lambda: listeners(api) == 0, "the end of the listener")
+    await eventually(api.swarm, lambda: listeners(api.swarm) == 0, "the end of the listener")
+
+
+async def test_a_connection_that_closes_frees_its_listener() -> None:
+    async with (
+        open_test_swarm(session="s1") as swarm,
+        serving(swarm) as port,
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=PATIENCE_SECONDS) as client,
+    ):
+        task = await swarm.submit()
+        head = f"GET /v1/tasks/{task.task_id}?wait=60 HTTP/1.1\r\nHost: localhost\r\n"
+        with anyio.fail_after(PATIENCE_SECONDS):
+            async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+                await stream.send(f"{head}Authorization: {HEADERS['Authorization']}\r\n\r\n".encode())
+                while listeners(swarm) == 0:
+                    await client.get("/v1/capabilities")
+            while listeners(swarm):  # the server learns a moment later that a connection was closed
+                await client.get("/v1/capabilities")
 
 
 async def test_requests_that_wait_are_answered_when_the_server_stops(api: Api) -> None:
@@ -119,7 +137,7 @@ async def test_with_its_tag_a_read_returns_what_has_changed_or_304_at_the_end(ap
 
     async with anyio.create_task_group() as group:
         group.start_soon(read)
-        await eventually(api.swarm, lambda: listeners(api) == 1, "a listener")
+        await eventually(api.swarm, lambda: listeners(api.swarm) == 1, "a listener")
         await api.swarm.submit("something else")
         await api.swarm.clock.settle()
         assert not answers
@@ -130,12 +148,12 @@ async def test_with_its_tag_a_read_returns_what_has_changed_or_304_at_the_end(ap
         assert answers.pop().json() == answers[0].json()  # at once: the tag is of an older version
         known["If-None-Match"] = f'"other", W/{answers[0].headers["etag"]}'
         group.start_soon(read)
-        await eventually(api.swarm, lambda: listeners(api) == 1, "a listener")
+        await eventually(api.swarm, lambda: listeners(api.swarm) == 1, "a listener")
         await api.swarm.clock.advance(30)
         await eventually(api.swarm, lambda: len(answers) == 2, "the end of the time")
     assert (answers[1].status_code, answers[1].content) == (304, b"")
     assert answers[1].headers["etag"] == answers[0].headers["etag"]
-    await eventually(api.swarm, lambda: listeners(api) == 0, "the end of the listener")
+    await eventually(api.swarm, lambda: listeners(api.swarm) == 0, "the end of the listener")
 
 
 async def test_a_submission_that_waits_returns_the_ended_task_and_replays_it(api: Api) -> None:
@@ -147,7 +165,7 @@ async def test_a_submission_that_waits_returns_the_ended_task_and_replays_it(api
 
     async with anyio.create_task_group() as group:
         group.start_soon(submit)
-        await eventually(api.swarm, lambda: listeners(api) == 1, "a listener")
+        await eventually(api.swarm, lambda: listeners(api.swarm) == 1, "a listener")
         await api.swarm.settle(await api.swarm.claim_one(), done("counted"))
         await eventually(api.swarm, lambda: len(answers) == 1, "the response")
     assert answers[0].status_code == 201 and answers[0].json()["result"]["summary"] == "counted"
@@ -162,7 +180,7 @@ async def test_a_submission_whose_client_leaves_is_kept_for_its_repetition(api: 
     headers = {"Idempotency-Key": "once", "Content-Type": "application/json"}
     body = json.dumps(sent).encode()
     async with streaming(api, "/v1/tasks?wait=60", method="POST", body=body, headers=headers):
-        await eventually(api.swarm, lambda: listeners(api) == 1, "a listener")
+        await eventually(api.swarm, lambda: listeners(api.swarm) == 1, "a listener")
     assert api.service.streams.total() == 0
     again = await api.call("POST", "/v1/tasks?wait=60", sent, headers=headers)
     assert again.status_code == 201 and again.headers["idempotency-replayed"] == "true"

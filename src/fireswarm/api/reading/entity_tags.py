@@ -26,7 +26,10 @@ def hash_content(content: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TagCondition:
-    """The tags of an If-Match or If-None-Match header; ``any_version`` stands for ``*``. No tags match nothing."""
+    """The tags of an If-Match or If-None-Match header; ``any_version`` stands for ``*``. No tags match nothing.
+
+    If-Match compares strongly, so only its ``strong`` tags count.
+    """
 
     strong: frozenset[str] = frozenset()
     weak: frozenset[str] = frozenset()
@@ -49,7 +52,3 @@ class TagCondition:
     def matches_weakly(self, tag: str) -> bool:
         """Return True if *tag* is named, whatever is weak: the comparison of If-None-Match."""
         return self.any_version or tag.removeprefix("W/") in self.strong | self.weak
-
-    def matches_strongly(self, tag: str) -> bool:
-        """Return True if *tag* is named and neither is weak: the comparison of If-Match."""
-        return self.any_version or tag in self.strong
