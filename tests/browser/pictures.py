@@ -1,6 +1,7 @@
 """Draw the pictures of `docs/how-to/console.md`: `python -m tests.browser.pictures FOLDER` runs the demo and more.
 
-With `--all`, each screen is drawn in both themes and widths, to be looked at. Fonts differ between machines, so no test compares these pictures. Look at them before you commit them.
+With `--all`, each screen is drawn in both themes and widths, to be looked at. Fonts
+differ between machines, so no test compares these pictures. Look at them before you commit them.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
+from unittest import mock
 
 import pytest
 from starlette.types import Message
@@ -138,3 +139,10 @@ async def test_changes_cost_few_reads_however_many_pages_are_open(browser: Brows
     for _ in range(20):
         await browser.page("/")
     assert browser.swarm.store.usage.minus(before).reads <= 30, "twenty pages read what one had read"
+
+
+async def test_fault_of_a_page_is_in_the_log(browser: Browser, caplog: pytest.LogCaptureFixture) -> None:
+    with mock.patch("fireswarm.api.console.pages.agents.find_living", side_effect=ZeroDivisionError("odd")):
+        page = await browser.page("/agents", 500)
+    assert "see the log" in page and "odd" not in page
+    assert "ZeroDivisionError: odd" in caplog.text

@@ -48,14 +48,18 @@ class Kept:
     _reading: defaultdict[Hashable, anyio.Lock] = field(init=False, default_factory=lambda: defaultdict(anyio.Lock))
 
     async def remember[T](self, name: Hashable, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
-        """Return what *read* gives, or gave within the last *seconds*. Who comes meanwhile waits for the same read."""
-        async with self._reading[name]:
+        """Return what *read* gives, or gave within the last *seconds*. Who comes meanwhile waits for the same read.
+
+        What different functions read has different entries, also under the same *name*.
+        """
+        key = read.__module__, read.__qualname__, name
+        async with self._reading[key]:
             now = anyio.current_time()
-            if (kept := self._kept.get(name)) is not None and now - kept[0] < seconds:
+            if (kept := self._kept.get(key)) is not None and now - kept[0] < seconds:
                 return kept[1]
             value = await read()
-            self._kept.pop(name, None)
-            self._kept[name] = anyio.current_time(), value
+            self._kept.pop(key, None)
+            self._kept[key] = anyio.current_time(), value
         self._drop_oldest()
         return value
 

@@ -262,5 +262,6 @@ async def _show_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _show_fault(request: Request, error: Exception) -> Response:
+    logger.error("a page of the console cannot be made", exc_info=error)
     detail = "The console could not make this page: see the log of the process that serves it."
     return await _render(request.app.state.console, None, _problem(500, "internal error", detail), request)

@@ -38,7 +38,7 @@ COUNTED_SECONDS = 60.0
 
 async def show(visit: Visit) -> Shown:
     """Make the page of the collections."""
-    counts = await visit.console.feed.remember("counts", COUNTED_SECONDS, lambda: _count(visit))
+    counts = await visit.console.feed.remember("documents by collection", COUNTED_SECONDS, lambda: _count(visit))
     rows = [(name, meaning, counts[name]) for name, meaning in COLLECTIONS.items()]
     return Shown("store.html", {"rows": rows, "uri": visit.swarm.parts.settings.store.uri})
 
