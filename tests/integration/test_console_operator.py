@@ -178,3 +178,21 @@ async def test_find_goes_to_the_only_hit_and_lists_several(browser: Browser) -> 
     assert "Nothing has" in await browser.page(f"/jump?q=gate+{CONSOLE_SECRET[:9]}")
     assert "Nothing has" in await browser.page("/jump?q=%00%22%3E/../x")
     assert "Spend and budgets" in await browser.page("/jump")
+
+
+async def test_tasks_are_filtered_by_words_and_by_the_time_of_their_change(browser: Browser) -> None:
+    swarm = browser.swarm
+    await swarm.submit("paint the old boat", role="scout")
+    await swarm.clock.advance(timedelta(days=2).total_seconds())
+    await swarm.submit("paint the new gate", role="scout")
+    page = await browser.page("/tasks?text=PAINT+boat")
+    assert "old boat" in page and "new gate" not in page
+    page = await browser.page("/tasks?within=24h")
+    assert "new gate" in page and "old boat" not in page
+    assert "unknown filter" in await browser.page("/tasks?within=2y", 422)
+    for number in range(51):
+        await swarm.submit(f"paint fence {number}", role="scout")
+    first = await browser.page("/tasks?text=fence&within=24h")
+    [following] = re.findall(r'href="/ui(/tasks\?[^"]+)">Next page', first)
+    assert "text=fence" in following and "within=24h" in following
+    assert len(re.findall(r"paint fence \d+<", await browser.page(following.replace("&amp;", "&")))) == 1

@@ -25,10 +25,12 @@ def answer(request: Received) -> Reply:
     text = json.dumps(request.body["messages"])
     if "mend it" in text and not MENDED.is_set():
         return Reply(status=400, message="the part is missing")
-    if "plan the walk" not in text or "a part of the walk" in json.dumps(request.body["messages"][0]):
+    if "# Task\\nplan the walk" not in json.dumps(request.body["messages"][0]):
         return Reply("looked at it")
     if "is a fork" in text:
         return Reply("the fork took another way")
+    if "looked at it" in text:
+        return Reply("walked")
     if not request.answers:
         return Reply(calls=(("run_command", {"command": LOG}),))
     if request.answers == 1:

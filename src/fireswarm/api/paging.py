@@ -54,26 +54,8 @@ async def read_page[T](
     **filters: Any,
 ) -> PageSlice[T]:
     """Read one page of the session's documents. Raises InvalidInput for a cursor of another list."""
-    filters["session_hash"] = swarm.session
-    return await read_any_page(swarm, collection, order, parse, limit=limit, cursor=cursor, **filters)
-
-
-async def read_any_page[T](
-    swarm: Swarm,
-    collection: str,
-    order: str,
-    parse: Callable[[Snapshot], T],
-    *,
-    limit: int,
-    cursor: str | None,
-    **filters: Any,
-) -> PageSlice[T]:
-    """Read one page of the documents of all sessions that pass *filters*.
-
-    Raises InvalidInput for a cursor of another list.
-    """
     after = None if cursor is None else decode_cursor(cursor, collection)
-    query = queries.page(collection, order, limit + 1, after, **filters)
+    query = queries.page(collection, order, limit + 1, after, **filters, session_hash=swarm.session)
     snapshots = await swarm.parts.store.query(query)
     items, others = parse_all(snapshots[:limit], parse)
     more = len(snapshots) > limit

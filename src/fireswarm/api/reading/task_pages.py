@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 from fireswarm.api.paging import PageSlice, decode_cursor, encode_cursor
-from fireswarm.api.session import ApiSession
-from fireswarm.contracts.ports import Snapshot
+from fireswarm.contracts.ports import Snapshot, Store
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
+from fireswarm.redaction import Redactor
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import TASKS
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
@@ -44,7 +44,10 @@ Moment = Annotated[datetime, BeforeValidator(_parse_time), WithJsonSchema({"type
 
 @dataclass(frozen=True, slots=True)
 class TaskFilters:
-    """What a list of tasks is reduced to. ``since`` is the first time of the last change, ``until`` the first after."""
+    """What a list of tasks is reduced to; None and "" are no filter.
+
+    ``since`` is the first time of the last change, ``until`` the first after.
+    """
 
     status: TaskStatus | None = None
     reason: StatusReason | None = None
@@ -52,10 +55,13 @@ class TaskFilters:
     since: datetime | None = None
     until: datetime | None = None
     text: str = ""
+    session: str | None = None
 
 
-async def read_task_page(given: ApiSession, chosen: TaskFilters, limit: int, cursor: str | None) -> PageSlice[Task]:
-    """Read one page of the session's tasks, most recently changed first.
+async def read_task_page(
+    store: Store, redactor: Redactor, chosen: TaskFilters, limit: int, cursor: str | None
+) -> PageSlice[Task]:
+    """Read one page of tasks, most recently changed first.
 
     With a text, tasks whose objective has all its words are on the page; a page is shorter than *limit*, or empty, if
     there are not so many among the next 500 tasks. Raises InvalidInput for a cursor of another list.
@@ -69,10 +75,10 @@ async def read_task_page(given: ApiSession, chosen: TaskFilters, limit: int, cur
     looked = 0
     while True:
         wanted = min(READ_AT_ONCE if words else limit, most - looked)
-        snapshots = await given.swarm.parts.store.query(_query(given.session, chosen, wanted + 1, after))
+        snapshots = await store.query(_query(chosen, wanted + 1, after))
         for snapshot in snapshots[:wanted]:
             tasks, others = parse_all([snapshot], parse_task_snapshot)
-            items += [task for task in tasks if _has_words(given.redactor.clean(task.objective), words)]
+            items += [task for task in tasks if _has_words(redactor.clean(task.objective), words)]
             unreadable += [other.id for other, _ in others]
             looked, last = looked + 1, snapshot
             if len(items) == limit or looked == most:
@@ -83,9 +89,11 @@ async def read_task_page(given: ApiSession, chosen: TaskFilters, limit: int, cur
         after = (last.data or {})[ORDER], last.path
 
 
-def _query(session: str, chosen: TaskFilters, limit: int, after: tuple[Any, str] | None) -> queries.Query:
+def _query(chosen: TaskFilters, limit: int, after: tuple[Any, str] | None) -> queries.Query:
     filters = {"status": chosen.status, "status_reason": chosen.reason, "assigned_to": chosen.role}
-    return queries.page(TASKS, ORDER, limit, after, (chosen.since, chosen.until), **filters, session_hash=session)
+    return queries.page(
+        TASKS, ORDER, limit, after, (chosen.since, chosen.until), **filters, session_hash=chosen.session
+    )
 
 
 def _has_words(objective: str, words: list[str]) -> bool:

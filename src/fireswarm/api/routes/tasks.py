@@ -75,8 +75,10 @@ async def list_tasks(
     cursor: Cursor = None,
 ) -> Any:
     """List tasks, most recently changed first. A task that changes while you page moves to the front."""
-    chosen = TaskFilters(status, reason, role, since, until, text)
-    return TaskPage.model_validate((await read_task_page(given, chosen, limit, cursor)).fields())
+    chosen = TaskFilters(status, reason, role, since, until, text, given.session)
+    return TaskPage.model_validate(
+        (await read_task_page(given.swarm.parts.store, given.redactor, chosen, limit, cursor)).fields()
+    )
 
 
 @router.get("/{task_id}", response_model=TaskDetail)

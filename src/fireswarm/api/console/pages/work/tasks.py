@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from fireswarm.api.console.visit import Goto, Shown, Visit
-from fireswarm.api.paging import DEFAULT_LIMIT, read_any_page
+from fireswarm.api.paging import DEFAULT_LIMIT
+from fireswarm.api.reading.task_pages import TaskFilters, read_task_page
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, StatusReason, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import InvalidInput
-from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.paths import TASKS
-from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
 
-MAX_DIGITS = 10
+MAX_DIGITS, MAX_TEXT_CHARS = 10, 200
 
 SORTED, SORTED_SECONDS = 500, 60.0
 """Number of tasks among which the slowest are found, and how long they are kept: each costs a read."""
 
-FILTERS = ("status", "reason", "role", "session")
+TEXT_SECONDS = 30.0
+"""How long a page of a search for words is kept: it reads up to 500 tasks."""
+
+FILTERS = ("status", "reason", "role", "within", "text", "session")
+PERIODS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 
 
 async def show(visit: Visit) -> Shown:
     """Make the list: fifty tasks, most recently changed first."""
     given = {name: visit.query.get(name, "").strip() for name in FILTERS}
-    filters = {
-        "status": _one_of(TaskStatus, given["status"]),
-        "status_reason": _one_of(StatusReason, given["reason"]),
-        "assigned_to": given["role"] or None,
-        "session_hash": given["session"] or None,
-    }
-    cursor = visit.query.get("cursor") or None
+    chosen = _filters_of(visit, given)
     if visit.query.get("sort") == "slowest":
-        return Shown("tasks.html", {**await _find_slowest(visit, filters), **_words(visit, given), "is_slowest": True})
-    page = await read_any_page(
-        visit.swarm, TASKS, "updated_at", parse_task_snapshot, limit=DEFAULT_LIMIT, cursor=cursor, **filters
+        return Shown("tasks.html", {**await _find_slowest(visit, chosen), **_words(visit, given), "is_slowest": True})
+    store, redactor = visit.swarm.parts.store, visit.console.redactor
+    cursor = visit.query.get("cursor") or None
+    key, seconds = ("list", *given.values(), cursor), TEXT_SECONDS if given["text"] else 0.0
+    page = await visit.console.feed.remember(
+        key, seconds, lambda: read_task_page(store, redactor, chosen, DEFAULT_LIMIT, cursor)
     )
     following = {**{name: value for name, value in given.items() if value}, "cursor": page.next_cursor}
     values = {
@@ -50,27 +52,44 @@ async def show(visit: Visit) -> Shown:
     return Shown("tasks.html", {**values, **_words(visit, given), "is_slowest": False})
 
 
+def _filters_of(visit: Visit, given: Mapping[str, str]) -> TaskFilters:
+    """Return the filters of the form. Raises InvalidInput for an unknown word."""
+    period = _one_of(PERIODS, given["within"])
+    return TaskFilters(
+        status=TaskStatus(word) if (word := _one_of(_words_of(TaskStatus), given["status"])) else None,
+        reason=StatusReason(word) if (word := _one_of(_words_of(StatusReason), given["reason"])) else None,
+        role=given["role"] or None,
+        since=visit.swarm.parts.clock.now() - PERIODS[period] if period else None,
+        text=given["text"][:MAX_TEXT_CHARS],
+        session=given["session"] or None,
+    )
+
+
+def _words_of(words: type[StrEnum]) -> list[str]:
+    return [word.value for word in words]
+
+
 def _words(visit: Visit, given: Mapping[str, str]) -> dict[str, Any]:
     """Return what the filters offer, and what is chosen."""
     return {
         "given": given,
-        "statuses": [status.value for status in TaskStatus],
-        "reasons": [reason.value for reason in StatusReason],
+        "statuses": _words_of(TaskStatus),
+        "reasons": _words_of(StatusReason),
+        "periods": list(PERIODS),
         "roles": sorted(visit.swarm.parts.roles),
     }
 
 
-async def _find_slowest(visit: Visit, filters: Mapping[str, str | None]) -> dict[str, Any]:
+async def _find_slowest(visit: Visit, chosen: TaskFilters) -> dict[str, Any]:
     """Return the tasks that took longest, of those that changed last: no field of a document says how long."""
-    query = queries.newest(TASKS, "updated_at", SORTED, **filters)
-    name = ("slowest", *filters.values())
-    store = visit.swarm.parts.store
-    found = await visit.console.feed.remember(name, SORTED_SECONDS, lambda: store.query(query))
-    tasks, others = parse_all(found, parse_task_snapshot)
-    ended = [task for task in tasks if task.ended_at is not None]
+    store, redactor = visit.swarm.parts.store, visit.console.redactor
+    key = replace(chosen, since=None), visit.query.get("within", "")
+    page = await visit.console.feed.remember(
+        key, SORTED_SECONDS, lambda: read_task_page(store, redactor, chosen, SORTED, None)
+    )
+    ended = [task for task in page.items if task.ended_at is not None]
     ended.sort(key=lambda task: (task.ended_at or task.created_at) - task.created_at, reverse=True)
-    unreadable = tuple(snapshot.id for snapshot, _ in others)
-    return {"tasks": ended[:DEFAULT_LIMIT], "unreadable": unreadable, "next": "", "first": True}
+    return {"tasks": ended[:DEFAULT_LIMIT], "unreadable": page.unreadable, "next": "", "first": True}
 
 
 async def show_form(visit: Visit) -> Shown:
@@ -107,14 +126,11 @@ def _place(path: str) -> dict[str, str]:
     return {"path": str(Path(path).expanduser().resolve())} if path else {}
 
 
-def _one_of[T: (TaskStatus, StatusReason)](words: type[T], given: str) -> str | None:
-    """Return the word of *words*. Raises InvalidInput with the known ones for another."""
-    if not given:
-        return None
-    try:
-        return words(given).value
-    except ValueError:
-        raise InvalidInput(f"unknown filter {given!r}; known: {', '.join(word.value for word in words)}") from None
+def _one_of(words: Collection[str], given: str) -> str:
+    """Return a word of *words*, or "" for none. Raises InvalidInput with the known ones for another."""
+    if given and given not in words:
+        raise InvalidInput(f"unknown filter {given!r}; known: {', '.join(words)}")
+    return given
 
 
 def _whole_number(text: str, name: str) -> int:
