@@ -11,7 +11,7 @@ import pytest
 
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus
-from fireswarm.contracts.swarm.task import StatusReason
+from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.llm.budget import Spend
 from fireswarm.llm.spend import StoreLedger
 from tests.support.console import CONSOLE_SECRET, Browser, open_browser
@@ -59,7 +59,7 @@ async def test_slowest_tasks_come_first_with_their_duration(browser: Browser) ->
         await swarm.settle(held, done())
         assert (await swarm.task(task.task_id)).ended_at is not None
     page = await browser.page("/tasks?sort=slowest")
-    assert re.findall(r"takes (\d+) s", page) == ["400", "60", "5"]
+    assert re.findall(r"takes (\d+) s<", page) == ["400", "60", "5"]
     assert "<td>7 min</td>" in page and "<td>5 s</td>" in page
     assert "takes 60 s" not in await browser.page("/tasks?sort=slowest&status=canceled")
 
@@ -196,3 +196,27 @@ async def test_tasks_are_filtered_by_words_and_by_the_time_of_their_change(brows
     [following] = re.findall(r'href="/ui(/tasks\?[^"]+)">Next page', first)
     assert "text=fence" in following and "within=24h" in following
     assert len(re.findall(r"paint fence \d+<", await browser.page(following.replace("&amp;", "&")))) == 1
+
+
+async def test_chosen_tasks_are_previewed_then_retried_or_canceled_each_by_itself(browser: Browser) -> None:
+    swarm = browser.swarm
+    broken = await swarm.submit("break it", role="scout", max_attempts=1)
+    await swarm.settle(await swarm.claim_one(), Failed("broken"))
+    queued = await swarm.submit("nobody does this", role="memory")
+    ended = await swarm.submit("walk", role="predictor")
+    await swarm.settle(await swarm.claim_one(role="predictor"), done("walked"))
+    chosen = {f"task-{task.task_id}": "yes" for task in (broken, queued, ended)}
+    page = await browser.page("/tasks")
+    assert all(f'name="{name}"' in page for name in chosen)
+    preview = await browser.send("/tasks/chosen", do="retry", **chosen)
+    assert preview.status_code == 200 and "Try again: 3 chosen" in preview.text
+    assert (await swarm.task(broken.task_id)).given_up
+    retried = await browser.send("/tasks/chosen", do="retry", sure="yes", **chosen, **{"task-gone": "yes"})
+    assert "1 task queued again" in retried.text and retried.text.count("not changed") == 2
+    assert (await swarm.task(broken.task_id)).status is TaskStatus.QUEUED
+    canceled = await browser.send("/tasks/chosen", do="cancel", sure="yes", **chosen)
+    assert canceled.text.count("1 task canceled") == 2 and "it had ended before" in canceled.text
+    states = [(await swarm.task(task.task_id)).status for task in (broken, queued, ended)]
+    assert states == [TaskStatus.CANCELED, TaskStatus.CANCELED, TaskStatus.DONE]
+    assert (await browser.send("/tasks/chosen", do="cancel")).status_code == 422
+    assert (await browser.send("/tasks/chosen", do="explode", **chosen)).status_code == 422

@@ -72,6 +72,7 @@ PAGES: Mapping[str, PageMaker] = {
 ACTIONS: Mapping[str, PageMaker] = {
     "/tasks": tasks.submit,
     "/budget": spend.set_budget,
+    "/tasks/chosen": tasks.act_on_chosen,
     "/tasks/{task_id}/plan": questions.change_plan,
     "/tasks/{task_id}/fork": forks.make,
     "/tasks/{task_id}/{action}": task.act,

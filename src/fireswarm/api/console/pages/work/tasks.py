@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -13,10 +14,12 @@ from urllib.parse import urlencode
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.api.paging import DEFAULT_LIMIT
 from fireswarm.api.reading.task_pages import TaskFilters, read_task_page
+from fireswarm.client import Swarm
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, StatusReason, TaskStatus
+from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, StatusReason, Task, TaskStatus
 from fireswarm.contracts.swarm.task_fields import make_spec
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 
 MAX_DIGITS, MAX_TEXT_CHARS = 10, 200
 
@@ -27,6 +30,9 @@ TEXT_SECONDS = 30.0
 """How long a page of a search for words is kept: it reads up to 500 tasks."""
 
 FILTERS = ("status", "reason", "role", "within", "text", "session")
+CHOSEN = "task-"
+"""Beginning of the name of a chosen task's field; its id follows."""
+
 PERIODS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 
 
@@ -90,6 +96,35 @@ async def _find_slowest(visit: Visit, chosen: TaskFilters) -> dict[str, Any]:
     ended = [task for task in page.items if task.ended_at is not None]
     ended.sort(key=lambda task: (task.ended_at or task.created_at) - task.created_at, reverse=True)
     return {"tasks": ended[:DEFAULT_LIMIT], "unreadable": page.unreadable, "next": "", "first": True}
+
+
+async def act_on_chosen(visit: Visit) -> Shown:
+    """Show what would happen to the chosen tasks, or do it and report each outcome: one fault never stops the rest."""
+    do, form = visit.form.get("do", ""), visit.form
+    if do not in ("retry", "cancel"):
+        raise InvalidInput("choose what to do with the tasks: load the page again")
+    ids = [name.removeprefix(CHOSEN) for name in form if name.startswith(CHOSEN)]
+    if not ids:
+        raise InvalidInput("no task is chosen: go back, and choose some")
+    tasks: list[Task] = []
+    for task_id in ids[:DEFAULT_LIMIT]:
+        with contextlib.suppress(NotFound, InvalidInput):  # deleted meanwhile, or unreadable
+            tasks.append(await visit.swarm.get(task_id))
+    outcomes = None
+    if form.get("sure") == "yes":
+        outcomes = [(task, await _outcome_of(visit.swarm, task, do)) for task in tasks]
+    return Shown("chosen.html", {"do": do, "tasks": tasks, "outcomes": outcomes})
+
+
+async def _outcome_of(swarm: Swarm, task: Task, do: str) -> str:
+    """Retry or cancel one task; return what happened in words."""
+    try:
+        if do == "cancel":
+            canceled = await swarm.cancel(task, "by the console")
+            return f"{count_noun(len(canceled), 'task')} canceled" if canceled else "it had ended before"
+        return f"{count_noun(len(await swarm.retry_tree(task)), 'task')} queued again"
+    except FireswarmError as error:
+        return f"not changed: {error}"
 
 
 async def show_form(visit: Visit) -> Shown:
