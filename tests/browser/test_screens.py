@@ -28,6 +28,9 @@ SCREENS = (
     "new",
     "tasks?status=blocked",
     "tasks?role=memory",
+    "store",
+    "store/agent_tasks",
+    "jump?q=it",
 )
 
 
@@ -97,6 +100,17 @@ def test_question_is_answered_by_keys_alone(place: Place, browser: Browser) -> N
         expect(page.locator(".answer strong")).to_have_text("blue")
         console.check()
     assert place.status(task) == "done"
+
+
+def test_task_is_found_by_keys_alone(place: Place, tasks: dict[str, str], browser: Browser) -> None:
+    with watched(place, browser) as console:
+        page = console.page
+        console.open("spend")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("nobody THIS")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("nobody does this")
+        assert page.url.endswith(f"/tasks/{tasks['waits']}") and console.faults == []
 
 
 def test_open_page_follows_the_swarm(place: Place, browser: Browser) -> None:

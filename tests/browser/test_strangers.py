@@ -85,7 +85,18 @@ def test_words_of_strangers_do_nothing(place: Place, browser: Browser) -> None:
             ).to_be_visible()
             links = page.locator("ol.tree a").evaluate_all("all => all.map(each => each.getAttribute('href'))")
             shown |= {str(link) for link in links}
-        for link in ("", "inbox", "tasks", "mail", "memory", "agents", "spend"):
+        for link in (
+            "",
+            "inbox",
+            "tasks",
+            "mail",
+            "memory",
+            "agents",
+            "spend",
+            "store/agent_tasks",
+            "store/agent_runs",
+            "jump?q=alert",
+        ):
             console.open(link)
         assert len(shown) >= len(PAYLOADS)
         for number, link in enumerate(sorted(shown)):
