@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
@@ -12,13 +13,14 @@ from starlette.types import Message
 
 from fireswarm.api.console.application import make_console
 from fireswarm.api.console.feed import MAX_PAGES, MAX_PAGES_OF_BROWSER
+from fireswarm.api.console.pages.work.runs import READ_PAGES
 from fireswarm.contracts.ports import Merge
 from fireswarm.contracts.skills.permissions import Approval
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.task import StatusReason
 from tests.support.console import CONSOLE_SECRET, Browser, blocked, open_browser
-from tests.support.swarm import open_test_swarm
+from tests.support.swarm import done, open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
@@ -80,7 +82,7 @@ async def test_run_with_malformed_events_is_shown(browser: Browser) -> None:
     await browser.swarm.store.commit(
         [Merge("agent_runs/r1", run), Merge("agent_runs/r1/journal/000001", {"number": 1, "events": events})]
     )
-    assert "Events 1 to 3 of 3" in await browser.page("/runs/r1")
+    assert "3 events" in await browser.page("/runs/r1")
 
 
 async def test_secret_is_removed_before_a_line_is_cut(browser: Browser) -> None:
@@ -146,3 +148,23 @@ async def test_fault_of_a_page_is_in_the_log(browser: Browser, caplog: pytest.Lo
         page = await browser.page("/agents", 500)
     assert "see the log" in page and "odd" not in page
     assert "ZeroDivisionError: odd" in caplog.text
+
+
+async def test_long_run_costs_few_reads_a_page_and_all_of_it_can_be_reached(browser: Browser) -> None:
+    swarm = browser.swarm
+    task = await swarm.submit("count", role="scout")
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+    for number in range(400):
+        journal.note("counted", step=f"number {number}")
+        await journal.flush()
+    await swarm.settle(held, done())
+    path, seen, pages = f"/runs/{task.run_id(1)}", set[str](), 0
+    while path:
+        before = swarm.store.usage.reads
+        page = await browser.page(path)
+        assert swarm.store.usage.reads - before <= READ_PAGES + 8
+        seen |= set(re.findall(r"number \d+", page))
+        [path] = re.findall(r'href="/ui(/runs/[^"]+)">Earlier', page) or [""]
+        pages += 1
+    assert len(seen) == 400 and pages == 4

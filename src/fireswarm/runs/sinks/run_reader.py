@@ -23,6 +23,30 @@ async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
     return events + list(data.get("events") or [])
 
 
+@dataclass(frozen=True, slots=True)
+class EventsRead:
+    """Some events of a run in order; ``earlier`` is the page of its journal before which there are more, 0 for none."""
+
+    events: list[Event]
+    earlier: int
+
+
+async def read_last_events(store: Store, run: Snapshot, before: int, pages: int) -> EventsRead:
+    """Return the events on the last *pages* pages of a run's journal and on its document, or before a page.
+
+    A page costs a read, and a thousand pages one more. *before* is 0 for the end.
+    """
+    data, last = run.data or {}, before - 1
+    if not before:
+        last = await store.count(queries.journal(run.path)) if data.get("journal_pages") else 0
+    first = max(1, last + 1 - pages)
+    names = [f"{run.path}/journal/{number:06d}" for number in range(first, last + 1)]
+    events = [event for page in await store.get_many(names) for event in _events(page)] if names else []
+    if not before:
+        events += data.get("events") or []
+    return EventsRead(events, first if first > 1 else 0)
+
+
 @dataclass(slots=True)
 class RunReader:
     """Reads the new events of one run.
