@@ -178,6 +178,12 @@ async def test_find_goes_to_the_only_hit_and_lists_several(browser: Browser) -> 
     assert "Nothing has" in await browser.page(f"/jump?q=gate+{CONSOLE_SECRET[:9]}")
     assert "Nothing has" in await browser.page("/jump?q=%00%22%3E/../x")
     assert "Spend and budgets" in await browser.page("/jump")
+    held = await swarm.claim_one()
+    journal = await swarm.journal(held)
+    journal.note("counted")
+    await journal.flush()
+    run = await browser.client.get("/ui/jump", params={"q": held.run_id})
+    assert run.headers["location"] == f"/ui/runs/{held.run_id}"
 
 
 async def test_tasks_are_filtered_by_words_and_by_the_time_of_their_change(browser: Browser) -> None:

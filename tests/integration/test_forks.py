@@ -10,13 +10,14 @@ import pytest
 from fireswarm.contracts.ports import Delete, Merge
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskStatus
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, QueueFull
 from fireswarm.storage.documents.paths import run_path, task_path
+from fireswarm.swarm.board.rules import BoardRules
 from fireswarm.swarm.submission.fork_task import find_following
 from fireswarm.swarm.turn.given.files import is_given_here
 from tests.integration.test_inputs import Expert, part, plan, turn
 from tests.integration.test_thinking import act, decide, logged, submit
-from tests.support.swarm import SwarmRig
+from tests.support.swarm import SwarmRig, open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
@@ -132,7 +133,7 @@ async def test_fork_whose_origin_lost_its_runs_says_so_before_it_pays(swarm: Swa
     await swarm.store.commit([Delete(run_path(task.run_id(1)))])
     expert = Expert()
     ended = await turn(swarm, tmp_path, expert, "scout")
-    assert ended.status is TaskStatus.BLOCKED and "are gone" in (ended.error or "") and not expert.told
+    assert ended.status is TaskStatus.BLOCKED and "is gone with" in (ended.error or "") and not expert.told
 
 
 async def test_fork_keeps_the_budget_and_takes_another_model(swarm: SwarmRig, tmp_path: Path) -> None:
@@ -167,3 +168,46 @@ async def test_fork_of_a_task_that_waits_has_none_of_its_questions(swarm: SwarmR
     await swarm.client.fork(waiting, 2, text="any color will do")
     done = await turn(swarm, tmp_path, Expert("blue"), "scout")
     assert done.summary == "blue" and not done.questions and logged(tmp_path) == ["one"]
+
+
+@pytest.mark.parametrize("lost", ["the task", "its run"])
+async def test_fork_of_a_fork_without_its_origin_executes_nothing_again(
+    swarm: SwarmRig, tmp_path: Path, lost: str
+) -> None:
+    task = await three_steps(swarm, tmp_path)
+    first = (await swarm.client.fork(task, 3)).task
+    await turn(swarm, tmp_path, Expert(log("three"), "a third answer"), "scout")
+    second = await swarm.client.fork(first, 4, text="go on")
+    path = task_path(task.task_id) if lost == "the task" else run_path(task.run_id(1))
+    await swarm.store.commit([Delete(path)])
+    with pytest.raises(InvalidInput, match="gone"):
+        await swarm.client.fork(first, 4, text="another")
+    expert = Expert()
+    ended = await turn(swarm, tmp_path, expert, "scout")
+    assert ended.task_id == second.task_id and "is gone with" in (ended.error or "")
+    assert logged(tmp_path) == ["one", "two", "three"] and not expert.told
+
+
+async def test_fork_takes_a_place_in_the_queue(tmp_path: Path) -> None:
+    async with open_test_swarm(rules=BoardRules(max_queued=1)) as swarm:
+        task = await three_steps(swarm, tmp_path)
+        await swarm.client.fork(task, 2)
+        with pytest.raises(QueueFull):
+            await swarm.client.fork(task, 3)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "text",
+        7,
+        {"type": "step_finished", "payload": "x"},
+        {"type": "step_finished", "payload": {"step": "0/llm:" + "9" * 5_000}},
+    ],
+)
+async def test_malformed_event_stops_no_fork(swarm: SwarmRig, tmp_path: Path, event: Any) -> None:
+    task = await three_steps(swarm, tmp_path)
+    path = f"{run_path(task.run_id(1))}/journal/000009"
+    await swarm.store.commit([Merge(path, {"events": [event]}), Merge(run_path(task.run_id(1)), {"journal_pages": 9})])
+    await swarm.client.fork(task, 3)
+    assert (await turn(swarm, tmp_path, Expert("done"), "scout")).status is TaskStatus.DONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -16,6 +17,8 @@ from fireswarm.redaction import Redactor
 from fireswarm.signals.current import telemetry_in_use
 from fireswarm.signals.exporting import exporting
 from fireswarm.storage.documents.paths import task_path
+from tests.integration.test_inputs import Expert, turn
+from tests.integration.test_thinking import act, decide, submit
 from tests.support.api import HEADERS, serving
 from tests.support.collector import KeptSpan, OtlpCollector
 from tests.support.fleet import until
@@ -155,3 +158,20 @@ async def test_block_inside_an_exporting_one_uses_its_exporters(monkeypatch: pyt
         async with exporting(Redactor()):
             assert telemetry_in_use.get() is outer
         assert telemetry_in_use.get() is outer
+
+
+async def test_calls_are_recorded_when_they_are_executed_and_not_when_they_are_replayed(
+    swarm: SwarmRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with collecting(monkeypatch) as collector:
+        task = await submit(swarm, tmp_path)
+        fails, asks = act("run_command", command="cat missing"), act("ask_user", question="which?")
+        waiting = await turn(swarm, tmp_path, Expert(decide(fails), decide(asks)), "scout")
+        await swarm.client.answer(task, {waiting.questions[0].name: "this one"})
+        await turn(swarm, tmp_path, Expert("done"), "scout")
+        await swarm.client.fork(task, 3)
+        await turn(swarm, tmp_path, Expert("done too"), "scout")
+    calls = [span for span in collector.spans() if span.operation == "execute_tool"]
+    told = [(span.attributes["gen_ai.tool.name"], span.failed) for span in calls]
+    assert told == [("run_command", True), ("ask_user", False), ("ask_user", False)]
+    assert calls[1].attributes["fireswarm.suspended_by"] == "NeedsAnswer"

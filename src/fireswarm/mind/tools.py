@@ -11,6 +11,7 @@ from fireswarm.contracts.llm.chat import ToolCall, ToolOutput, ToolSpec
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.mind import events
+from fireswarm.mind.approvals import NeedsAnswer
 from fireswarm.mind.assignment import Assignment
 from fireswarm.mind.calls import specs
 from fireswarm.mind.calls.outputs import REPLACED
@@ -18,10 +19,14 @@ from fireswarm.mind.calls.results import Step, fault
 from fireswarm.mind.handlers import colleagues, session_facts, skills, small_tools
 from fireswarm.mind.handlers.given_tools import given_tool
 from fireswarm.mind.handlers.run_command import run_command
+from fireswarm.mind.handlers.skills import Delegates
 from fireswarm.mind.progress import waits
 from fireswarm.mind.tool_run import RunTool, ToolRun
 from fireswarm.signals.current import telemetry_in_use
 from fireswarm.signals.spans import record_call
+
+SUSPENDS = (NeedsAnswer, Delegates)
+"""What ends a turn in the middle of a call that goes on later."""
 
 
 def run_tools(assignment: Assignment) -> dict[str, RunTool]:
@@ -67,12 +72,14 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
 
     Raises the exceptions that end or suspend the run: RunFailed, NoProgress, NeedsAnswer, Delegates, LeaseLost.
     """
-    calling, telemetry = _call(asked, step, run), telemetry_in_use.get()
-    return await (calling if telemetry is None else record_call(telemetry, calling, asked, run.mind.redact))
-
-
-async def _call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
     this = Step(step, asked, run.recorder.earlier_kinds(step))
+    calling, telemetry = _call(asked, this, run), telemetry_in_use.get()
+    if telemetry is None or this.begun:  # an earlier start executed and recorded it
+        return await calling
+    return await record_call(telemetry, calling, asked, run.mind.redact, SUSPENDS)
+
+
+async def _call(asked: ToolCall, this: Step, run: ToolRun) -> ToolOutput:
     try:
         if asked.fault:
             raise InvalidInput(asked.fault)
@@ -92,7 +99,7 @@ async def _call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
     warning = run.progress.saw_call(run.decision, asked, output, changes=result.changes, waited=waited)
     failed = result.status is not StepStatus.OK
     is_output = failed or asked.name in (specs.RUN_COMMAND, specs.COMMAND_OUTPUT, specs.STOP_COMMAND)
-    shown = run.outputs.show_ends(step, text, parts) if is_output else run.outputs.show(step, text)
+    shown = run.outputs.show_ends(this.name, text, parts) if is_output else run.outputs.show(this.name, text)
     run.has_failed = run.has_failed or failed
     shown = f"{shown}\n{warning}" if warning else shown
     return ToolOutput(call_id=asked.id, name=asked.name, text=shown, failed=failed, media=result.media)

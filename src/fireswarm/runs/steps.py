@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fireswarm.contracts.llm.step_names import answer_step
 from fireswarm.contracts.ports import StepSink
 from fireswarm.contracts.swarm.task import StepDecision, canonical_json
 
@@ -28,8 +29,8 @@ CALL_RECORDS = ("act", "ask", "denied", "left")
 """Kinds of records that one call of a model may leave: executed, asked, denied, or left out."""
 
 _HASH = re.compile(r":[0-9a-f]{16}$")
-_FIRST_OF_ANSWER = re.compile(r"0/(?:steering|budget|count|summary|llm):(\d+)")
-_ANSWER = re.compile(r"0/llm:(\d+)\.0:")
+_FIRST_OF_ANSWER = re.compile(r"0/(?:steering|budget|count|summary|llm):(\d{1,9})(?!\d)")
+_ANSWER = re.compile(r"0/llm:(\d{1,9})\.0:")
 _LATER_PHASE = re.compile(r"planned:|[1-9]\d*/")
 
 
@@ -103,6 +104,16 @@ class KnownSteps:
             elif decision is StepDecision.SKIP and step in self.in_doubt:
                 self.in_doubt.discard(step)
                 self.skipped.add(step)
+
+
+def find_lost_answers(known: KnownSteps, before: int) -> int:
+    """Return the first of the model's answers that is not known, though *before* or a known one comes after it, or 0.
+
+    With a gap, a model would be asked for the lost answer anew, and then be told of later answers to another one.
+    """
+    last = max((number_of_answer(step) for step in known.finished), default=0)
+    numbers = range(1, max(before, last))
+    return next((n for n in numbers if not known.has_begun(step_id(f"0/{answer_step(n)}", None))), 0)
 
 
 @dataclass(slots=True)

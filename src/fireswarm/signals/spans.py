@@ -188,9 +188,17 @@ def _describe(response: ChatResponse, usd: float | None) -> Attributes:
 
 
 async def record_call(
-    telemetry: Telemetry, calling: Awaitable[ToolOutput], call: ToolCall, redact: Redactor
+    telemetry: Telemetry,
+    calling: Awaitable[ToolOutput],
+    call: ToolCall,
+    redact: Redactor,
+    suspends: tuple[type[Exception], ...],
 ) -> ToolOutput:
-    """Await one call of a tool by a model, from the gate to the output, and record it."""
+    """Await one call of a tool by a model, from the gate to the output, and record it.
+
+    The exceptions *suspends* are no failures: the call goes on when a person or another task has answered.
+    """
+    suspended: Exception | None = None
     name = redact.clean(call.name)  # by the model, which may name a tool that does not exist
     attributes = {
         "gen_ai.operation.name": "execute_tool",
@@ -201,12 +209,18 @@ async def record_call(
     if telemetry.captures_content:
         attributes["gen_ai.tool.call.arguments"] = content.of_arguments(call, redact)
     with telemetry.span(f"execute_tool {name}", attributes) as span:
-        output = await calling
-        if telemetry.captures_content:
-            span.add({"gen_ai.tool.call.result": redact.clean(output.text)})
-        if output.failed:
-            span.fail("tool_failed")
-    return output
+        try:
+            output = await calling
+        except suspends as error:
+            span.add({"fireswarm.suspended_by": type(error).__name__})
+            suspended = error
+        else:
+            if telemetry.captures_content:
+                span.add({"gen_ai.tool.call.result": redact.clean(output.text)})
+            if output.failed:
+                span.fail("tool_failed")
+            return output
+    raise suspended
 
 
 async def record_commit[T](telemetry: Telemetry, sending: Awaitable[T], writes: int) -> T:

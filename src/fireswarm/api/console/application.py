@@ -207,6 +207,7 @@ async def _render(
         "here": request.url.path.removeprefix(PREFIX),
         "done": DONE.get(request.query_params.get("done", ""), "") if visitor else "",
         "away": console.feed.away,
+        "sent": request.method == "POST",
         **page.values,
     }
     template = console.environment.get_template(page.template)

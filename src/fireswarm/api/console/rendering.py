@@ -29,6 +29,9 @@ SAFE_TAGS = frozenset(
 MAX_CLEANED_CHARS = 10_000
 """Of a text of which a line is shown, this much is searched for secrets before it is cut."""
 
+MAX_SHOWN_CHARS = 20_000
+"""Of a text on a page with many, so much is shown."""
+
 MAX_MARKDOWN_CHARS, MAX_TABLE_COLUMNS = 50_000, 60
 """Limits of what is drawn as Markdown: of these, the slowest known takes a second, in a thread."""
 
@@ -49,6 +52,9 @@ def make_environment(redactor: Redactor) -> Environment:
     def clean_line(text: str, length: int = 120) -> str:
         return clip_line(redactor.clean(str(text)[:MAX_CLEANED_CHARS]), length)
 
+    def cut(text: str, length: int = MAX_SHOWN_CHARS) -> str:
+        return cut_text(clean_text(redactor, str(text)), length)
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -63,6 +69,7 @@ def make_environment(redactor: Redactor) -> Environment:
         "duration": describe_duration,
         "clock": lambda moment: f"{moment:%H:%M:%S}" if isinstance(moment, datetime) else "",
         "clip": clean_line,
+        "cut": cut,
         "as_json": as_json,
         "quoted": quote_part,
         "diff": _with(redactor, draw_diff),
@@ -79,6 +86,11 @@ def clean_text(redactor: Redactor, text: str) -> str:
 def quote_part(text: str) -> str:
     """Return *text* as one part of an address: a slash or a question mark in it is no more than a character."""
     return quote(text, safe="")
+
+
+def cut_text(text: str, length: int) -> str:
+    """Return the first *length* characters of a text without secrets, and how long it is."""
+    return text if len(text) <= length else f"{text[:length]}\n(cut: it has {len(text):,} characters)"
 
 
 def clip_line(text: str, length: int = 120) -> str:

@@ -5,21 +5,29 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 from fireswarm.contracts.ports import Blobs, Store
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import StoreError
+from fireswarm.errors import InvalidInput, NotFound, StoreError
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.runs.steps import STEP_FINISHED, step_name
 from fireswarm.storage.documents.paths import run_path
 
+GIVEN = "0/inputs"
+"""Step with what the model was given besides its task, before its first answer."""
+
+MAX_RESULT_BYTES = 200_000
+"""Limit of the file of a result that is read."""
+
 MAX_RUNS = 50
 """Maximum number of runs of a task that are read, the newest."""
 
-_STEP = re.compile(r"(?P<phase>\d+)/(?P<kind>llm|act|denied|steering|message):(?P<answer>\d+)\.?(?P<part>\d*)$")
+_STEP = re.compile(
+    r"(?P<phase>\d{1,9})/(?P<kind>llm|act|denied|steering|message):(?P<answer>\d{1,9})\.?(?P<part>\d{0,9})$"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -51,32 +59,81 @@ class SeenAnswer:
     calls: list[SeenCall] = field(default_factory=list[SeenCall])
 
 
-async def read_conversation(store: Store, blobs: Blobs, task: Task) -> list[SeenAnswer]:
-    """Return the answers of a task's model in order, without those of the task that it goes on with.
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A finished step of an answer: what it is, of which call, and its event's payload."""
+
+    kind: str
+    part: str
+    payload: Mapping[str, Any]
+
+
+Place = tuple[int, int]
+"""The phase and the number of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConversation:
+    """The answers of a task's model, found but not read: their results may be files.
+
+    ``given`` is what the task's model was given besides its task; ``tokens`` and ``usd`` are those of all its runs,
+    None without a price.
+    """
+
+    blobs: Blobs
+    records: Mapping[Place, Sequence[_Record]]
+    given: str = ""
+    tokens: int = 0
+    usd: float | None = None
+
+    @property
+    def places(self) -> list[Place]:
+        """The places of the answers, in order."""
+        return sorted(self.records)
+
+    async def read(self, place: Place) -> SeenAnswer | None:
+        """Read one answer, None if it is not stored here. A result that is gone or too large is empty."""
+        if place not in self.records:
+            return None
+        seen = SeenAnswer(*place)
+        for record in sorted(self.records[place], key=lambda each: each.kind != "llm"):  # it lists the calls
+            _add(seen, record.kind, record.part, await _result_of(self.blobs, record.payload))
+        return seen
+
+
+async def find_conversation(store: Store, blobs: Blobs, task: Task) -> StoredConversation:
+    """Find the answers of a task's model, without those of the task that it goes on with.
 
     A step that was executed again counts as it was last. Raises StoreError.
     """
     numbers = range(max(1, task.epoch + 1 - MAX_RUNS), task.epoch + 1)
-    answers: dict[tuple[int, int], SeenAnswer] = {}
+    records: dict[Place, dict[tuple[str, str], _Record]] = {}
+    given, usages = "", list[Mapping[str, Any]]()
     for run in await store.get_many([run_path(task.run_id(number)) for number in numbers]):
+        usages.append(_map((run.data or {}).get("usage")))
         for event in await read_events(store, run) if run.data is not None else ():
             payload = _map(event.get("payload"))
-            found = _STEP.match(step_name(str(payload.get("step"))))
-            if found is None or event.get("type") != STEP_FINISHED:
+            step = step_name(str(payload.get("step")))
+            if event.get("type") != STEP_FINISHED:
                 continue
-            result = await _result_of(blobs, payload)
-            kind, answer = found["kind"], int(found["answer"])
-            number = answer + 1 if kind == "message" else answer  # a reply to the answer before
-            seen = answers.setdefault((int(found["phase"]), number), SeenAnswer(int(found["phase"]), number))
-            _add(seen, kind, found["part"], result)
-    return [answers[place] for place in sorted(answers)]
+            if step == GIVEN:
+                given = str((await _result_of(blobs, payload)).get("text") or "")
+            elif (found := _STEP.match(step)) is not None:
+                kind, answer = found["kind"], int(found["answer"])
+                number = answer + 1 if kind == "message" else answer  # a reply to the answer before
+                place = int(found["phase"]), number
+                records.setdefault(place, {})[kind, found["part"]] = _Record(kind, found["part"], payload)
+    prices = [usage["usd"] for usage in usages if isinstance(usage.get("usd"), (int, float))]
+    tokens = sum(_count(usage, "tokens") for usage in usages)
+    kept = {place: [*each.values()] for place, each in records.items()}
+    return StoredConversation(blobs, kept, given, tokens, sum(prices) if prices else None)
 
 
 def _add(seen: SeenAnswer, kind: str, part: str, result: Mapping[str, Any]) -> None:
     """Add what one step recorded."""
     if kind == "llm":
         usage = _map(result.get("usage"))
-        seen.text, seen.model = str(result.get("text") or ""), str(result.get("model") or result.get("maker") or "")
+        seen.text, seen.model = _text(result, "text"), _text(result, "model") or _text(result, "maker")
         seen.tokens += sum(_count(usage, name) for name in _TOKENS)
         usd = result.get("usd")
         seen.usd = (seen.usd or 0.0) + usd if isinstance(usd, (int, float)) else seen.usd
@@ -84,13 +141,13 @@ def _add(seen: SeenAnswer, kind: str, part: str, result: Mapping[str, Any]) -> N
         given = [_map(call) for call in cast("list[Any]", calls)] if isinstance(calls, list) else []
         seen.calls = [SeenCall(str(call.get("name")), _map(call.get("input"))) for call in given]
     elif kind in ("steering", "message"):
-        seen.heard = str(result.get("text") or "")
+        seen.heard = _text(result, "text")
     elif part and 0 < int(part) <= len(seen.calls):
         call = seen.calls[int(part) - 1]
         if kind == "denied":
-            call.denied = str(result.get("reason") or "")
+            call.denied = _text(result, "reason")
         else:
-            call.output = "\n".join(text for name in ("text", "errors") if (text := str(result.get(name) or "")))
+            call.output = "\n".join(text for name in ("text", "errors") if (text := _text(result, name)))
 
 
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
@@ -100,11 +157,18 @@ async def _result_of(blobs: Blobs, payload: Mapping[str, Any]) -> Mapping[str, A
     """Return the result of a step, which may be in a file; of one that is gone, nothing."""
     if "result_uri" not in payload:
         return _map(payload.get("result"))
+    uri = str(payload["result_uri"])
     try:
-        return _map(json.loads(await blobs.get(str(payload["result_uri"]))))
-    except (StoreError, ValueError) as error:
+        if await blobs.size(uri) > MAX_RESULT_BYTES:
+            return {"text": "(this result is too large to be shown)"}
+        return _map(json.loads(await blobs.get(uri)))
+    except (StoreError, NotFound, InvalidInput, ValueError, RecursionError) as error:
         logger.warning("the result of a step cannot be read: %s", error)
         return {}
+
+
+def _text(result: Mapping[str, Any], name: str) -> str:
+    return str(result.get(name) or "")
 
 
 def _map(value: Any) -> Mapping[str, Any]:

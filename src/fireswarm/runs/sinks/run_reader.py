@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from fireswarm.contracts.ports import Snapshot, Store
 from fireswarm.storage.documents import queries
@@ -14,13 +14,16 @@ Event = Mapping[str, Any]
 
 
 async def read_events(store: Store, run: Snapshot) -> list[Mapping[str, Any]]:
-    """Return all events of a run in order: first those on pages, then those on the run document."""
+    """Return all events of a run in order: first those on pages, then those on the run document.
+
+    What a hand wrote that is no event is left out: an event is a map, with a map as its payload.
+    """
     data = run.data or {}
     events: list[Mapping[str, Any]] = []
     if data.get("journal_pages"):
         for page in await store.query(queries.journal(run.path)):
-            events += (page.data or {}).get("events", [])
-    return events + list(data.get("events") or [])
+            events += _events(page)
+    return events + _events(run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ async def read_last_events(store: Store, run: Snapshot, before: int, pages: int)
     names = [f"{run.path}/journal/{number:06d}" for number in range(first, last + 1)]
     events = [event for page in await store.get_many(names) for event in _events(page)] if names else []
     if not before:
-        events += data.get("events") or []
+        events += _events(run)
     return EventsRead(events, first if first > 1 else 0)
 
 
@@ -65,7 +68,7 @@ class RunReader:
         data = run.data or {}
         start = self.before
         events = await self._read_pages(run.path) if data.get("journal_pages") else []
-        events += data.get("events") or []
+        events += _events(run)
         new = events[max(0, self.told - start) :]
         self.told = max(self.told, start + len(events))
         return new
@@ -93,4 +96,10 @@ class RunReader:
 
 
 def _events(page: Snapshot) -> list[Event]:
-    return list((page.data or {}).get("events") or [])
+    """Return the events of a page or of a run's document."""
+    found: Any = (page.data or {}).get("events")
+    return [event for event in cast("list[Any]", found) if _is_event(event)] if isinstance(found, list) else []
+
+
+def _is_event(event: Any) -> bool:
+    return isinstance(event, Mapping) and isinstance(cast("Event", event).get("payload") or {}, Mapping)

@@ -24,6 +24,7 @@ class Board(BoardContext):
 
     __slots__ = ()
 
+    check_room = submit.check_room
     submit = submit.submit
     renew = claim.renew
     refresh = claim.refresh

@@ -77,20 +77,28 @@ async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | Non
 
     Raises QueueFull if it was not.
     """
+    try:
+        await check_room(board, spec.assigned_to)
+    except QueueFull:
+        owner = await read_owner(board.store, new_task(spec, board.clock.now()))
+        if owner.task is None:
+            raise
+        return owner.task
+    return None
+
+
+async def check_room(board: BoardContext, role: str) -> None:
+    """Take a place in a role's queue. Raises QueueFull if as many tasks wait as the settings allow."""
     most = board.rules.max_queued
-    if not most or board.rooms.take(spec.assigned_to, board.clock.now()):
-        return None
-    queued = await board.store.count(queries.queued_tasks(spec.assigned_to, most))
-    board.rooms.note_room(spec.assigned_to, most - queued, board.clock.now())
-    if queued < most:
-        return None
-    owner = await read_owner(board.store, new_task(spec, board.clock.now()))
-    if owner.task is None:
+    if not most or board.rooms.take(role, board.clock.now()):
+        return
+    queued = await board.store.count(queries.queued_tasks(role, most))
+    board.rooms.note_room(role, most - queued, board.clock.now())
+    if queued >= most:
         raise QueueFull(
-            f"{most:,} or more tasks wait for a {spec.assigned_to} agent (queue.max_queued): nothing was "
+            f"{most:,} or more tasks wait for a {role} agent (queue.max_queued): nothing was "
             f"submitted. Start more agents of the role, cancel tasks, or submit it again later"
         )
-    return owner.task
 
 
 async def _sent_before(store: Store, task: Task) -> Submitted:

@@ -15,7 +15,7 @@ from fireswarm.contracts.swarm.task import NO_DEADLINE, Submitted, Task, canonic
 from fireswarm.errors import ConfigError, Conflict, InvalidInput
 from fireswarm.runs.sinks.documents import EPOCHS_REPLAYED
 from fireswarm.runs.sinks.run_reader import read_events
-from fireswarm.runs.steps import number_of_answer
+from fireswarm.runs.steps import STEP_FINISHED, number_of_answer
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
@@ -24,6 +24,7 @@ from fireswarm.swarm.board.rounds import follow_up
 from fireswarm.swarm.board.submit import document
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.submission.check import check_role
+from fireswarm.swarm.turn.thread import MAX_EARLIER, earlier_tasks
 
 TOLD = (
     "This task is a fork: until here, another run did it, and now it goes on with you. Files may be newer than the "
@@ -55,7 +56,7 @@ class Fork:
 
 
 async def fork_task(parts: SwarmParts, task_id: str, fork: Fork) -> Submitted:
-    """Create the fork, or find the same one. Raises NotFound, InvalidInput and StoreError."""
+    """Create the fork, or find the same one. Raises NotFound, InvalidInput, QueueFull and StoreError."""
     text = fork.text.strip()
     if len(text) > MAX_SAID_CHARS:
         raise InvalidInput(f"the message may have {MAX_SAID_CHARS:,} characters; it has {len(text):,}")
@@ -64,7 +65,8 @@ async def fork_task(parts: SwarmParts, task_id: str, fork: Fork) -> Submitted:
         objective = command_line("swarm", "fork", shown_id(task.trace.chain_id))
         raise InvalidInput(f"task {task_id} is part of a plan: fork its objective before the plan, `{objective}`")
     check_role(parts.roles, task.assigned_to, task.capabilities)
-    await _check_answer(parts.store, task, fork.before)
+    await _check_answer(parts, task, fork.before)
+    await parts.board.check_room(task.assigned_to)
     salt = hashlib.sha256(canonical_json([fork.before, text, fork.model, fork.again]).encode()).hexdigest()
     now = parts.clock.now()
     try:
@@ -102,16 +104,38 @@ async def find_following(store: Store, task: Task) -> list[Task]:
     return sorted(own, key=lambda each: (each.created_at, each.task_id))
 
 
-async def _check_answer(store: Store, task: Task, before: int) -> None:
-    """Raise InvalidInput unless the task's model gave this answer before it planned: later ones need its plan."""
-    epochs = range(max(1, task.work_epoch + 1, task.epoch + 1 - EPOCHS_REPLAYED), task.epoch + 1)
-    given: set[int] = set()
-    for run in await store.get_many([run_path(task.run_id(epoch)) for epoch in epochs]):
-        for event in await read_events(store, run) if run.data is not None else ():
-            given.add(number_of_answer(str((event.get("payload") or {}).get("step"))))
-    if before not in given:
-        numbers = ", ".join(map(str, sorted(given - {0}))) or "none: no model has worked on it"
+async def _check_answer(parts: SwarmParts, task: Task, before: int) -> None:
+    """Raise InvalidInput unless the task's model gave this answer before it planned, and all before it are stored."""
+    stored, own = set[int](), set[int]()
+    line = [*await earlier_tasks(parts, task), task]
+    if line[0].continues is not None:
+        raise InvalidInput(
+            f"task {task.task_id} cannot be forked: a task that it goes on with is gone, or over {MAX_EARLIER}"
+        )
+    for each in line:
+        finished, own = await _read_answers(parts.store, each)
+        stored = {number for number in stored if not each.fork_before or number < each.fork_before} | finished
+    if before not in own:
+        numbers = ", ".join(map(str, sorted(own))) or "none: no model has worked on it"
         raise InvalidInput(
             f"task {task.task_id} cannot be forked before answer {before}: the answers of its model before a plan are "
             f"{numbers}"
         )
+    if lost := sorted(set(range(1, before)) - stored):
+        raise InvalidInput(f"task {task.task_id} cannot be forked: answer {lost[0]} is gone with the run that had it")
+
+
+async def _read_answers(store: Store, task: Task) -> tuple[set[int], set[int]]:
+    """Return the numbers of the answers before a plan in the runs of a task that a fork would read.
+
+    First those that are stored there, then those with all that its runs replayed from earlier tasks.
+    """
+    epochs = range(max(1, task.work_epoch + 1, task.epoch + 1 - EPOCHS_REPLAYED), task.epoch + 1)
+    finished, seen = {0}, {0}
+    for run in await store.get_many([run_path(task.run_id(epoch)) for epoch in epochs]):
+        for event in await read_events(store, run) if run.data is not None else ():
+            number = number_of_answer(str((event.get("payload") or {}).get("step")))
+            seen.add(number)
+            if event.get("type") == STEP_FINISHED:
+                finished.add(number)
+    return finished - {0}, seen - {0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import yaml
@@ -20,7 +21,8 @@ _TASKS = TypeAdapter(tuple[PlannedTask, ...])
 
 def find_plan(task: Task) -> Question:
     """Return the question for another plan. Raises InvalidInput if no plan waits."""
-    asked = next((item for item in task.questions if item.name == PLAN and "default" in item.allowed), None)
+    plans = (item for item in task.questions if item.name == PLAN and isinstance(item.allowed.get("default"), list))
+    asked = next((item for item in plans if _find_request(task, item) is not None), None)
     if asked is None:
         raise InvalidInput(
             f"no plan of task {task.task_id} waits for approval: `swarm submit --review-plan` asks for one, and "
@@ -31,19 +33,22 @@ def find_plan(task: Task) -> Question:
 
 def request_for_plan(task: Task, asked: Question) -> str:
     """Return the id of the request for approval that *asked* belongs to."""
-    return next(item.key for item in task.questions if item.approval is not None and item.step == asked.step)
+    return asked.key if (request := _find_request(task, asked)) is None else request.key
+
+
+def _find_request(task: Task, asked: Question) -> Question | None:
+    return next((item for item in task.questions if item.approval is not None and item.step == asked.step), None)
 
 
 def list_planned(asked: Question) -> list[dict[str, Any]]:
     """Return the proposed tasks, each with its fields in the usual order, which a store does not keep."""
-    return [
-        {name: task[name] for name in PlannedTask.model_fields if name in task} for task in asked.allowed["default"]
-    ]
+    tasks = [task for task in asked.allowed["default"] if isinstance(task, dict)]  # a hand may have written others
+    return [{name: task[name] for name in PlannedTask.model_fields if name in task} for task in tasks]
 
 
 def write_plan(asked: Question) -> str:
-    """Return the proposed tasks as YAML."""
-    return yaml.safe_dump(list_planned(asked), sort_keys=False, allow_unicode=True, width=100)
+    """Return the proposed tasks as YAML, each text on one line: a secret is not found across a line."""
+    return yaml.safe_dump(list_planned(asked), sort_keys=False, allow_unicode=True, width=inf)
 
 
 def parse_plan(text: str) -> tuple[PlannedTask, ...]:

@@ -12,14 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from fireswarm.contracts.foreign.call import call_foreign
-from fireswarm.contracts.llm.step_names import answer_step
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Attachment, Signal, is_link
 from fireswarm.contracts.skills.skill import CALL_KEY, ChildResult, Fact, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
 from fireswarm.contracts.swarm.task import NO_DEADLINE, Task, TaskResult, TaskStatus
 from fireswarm.errors import InvalidInput, SkillFailed
 from fireswarm.runs.skill_runner import FILE_KEYS
-from fireswarm.runs.steps import fork_limits
+from fireswarm.runs.steps import find_lost_answers, fork_limits
 from fireswarm.storage.documents.paths import task_path
 from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.storage.memory import Memory
@@ -48,9 +47,12 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         raise InvalidInput(f"thread_id names {task.thread_id}, which is not the first task of this conversation")
     if task.continues and not earlier:
         raise InvalidInput(f"continues names task {task.continues}, which this session does not have")
-    last = f"0/{answer_step(task.fork_before - 1)}"
-    if task.fork_before > 1 and not turn.journal.steps.has_begun(last):
-        raise InvalidInput(f"the runs of task {task.continues} are gone, with the steps that this fork begins with")
+    is_forked = any(each.fork_before for each in (*earlier, task))
+    if is_forked and (lost := find_lost_answers(turn.journal.known, task.fork_before)):
+        raise InvalidInput(
+            f"this task goes on with others, and answer {lost} of their model is gone with a task or a run: submit the "
+            f"work as a new task"
+        )
     dependencies, children = await _relatives(turn, [child for item in (*earlier, task) for child in item.children])
     children = _known_to_fork(task, earlier, children)
     envelope = await _open_envelope(turn)

@@ -46,6 +46,8 @@ PARENT = "FIRESWARM_PARENT"
 A role process cannot ask the system later, since it may have a new parent by then.
 """
 
+KILLED = "was killed by"
+
 
 @dataclass(slots=True)
 class RoleProcess:
@@ -142,7 +144,7 @@ class Supervisor:
                 if self.stopping:
                     _signal(place.process, signal.SIGTERM)
                 place.exit_code = await place.process.wait()
-                ended = f"ended with exit code {place.exit_code}"
+                ended = _name_end(place.exit_code)
             except (OSError, RuntimeError, MemoryError) as error:  # such as too many processes, or a full disk
                 if not (reason := why_exhausted(error)) and not isinstance(error, OSError):
                     raise
@@ -184,10 +186,18 @@ class Supervisor:
         except OSError as error:
             lines = [f"its log cannot be read: {error.strerror}"]
         last = next((line.strip() for line in reversed(lines) if line.strip()), "it logged nothing")
-        return (
-            f"{place.role}-{place.number} {ended} after {lived:.1f} s "
-            f"(restart {place.restarts}, in {pause:g} s): {last}"
-        )
+        what = f"{place.role}-{place.number} {ended} after {lived:.1f} s (restart {place.restarts}, in {pause:g} s)"
+        return f"{what}; its last log entry: {last}" if ended.startswith(KILLED) else f"{what}: {last}"
+
+
+def _name_end(code: int) -> str:
+    """Return how a process ended: the name of a signal, or its exit code."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"{KILLED} {signal.Signals(-code).name}"
+    except ValueError:
+        return f"{KILLED} signal {-code}"
 
 
 def _signal(process: Process | ForkedProcess, number: signal.Signals) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.contracts.ports import Query, Snapshot
@@ -28,9 +27,6 @@ COLLECTIONS: Mapping[str, str] = {
 
 SHOWN = 25
 """Documents on one page: each costs a read."""
-
-MAX_JSON_CHARS = 20_000
-"""Of a document, so much is shown."""
 
 COUNTED_SECONDS = 60.0
 """How long the counts are kept: a count costs a read for each thousand documents."""
@@ -60,6 +56,4 @@ async def show_collection(visit: Visit) -> Shown:
 
 def _as_text(snapshot: Snapshot) -> str:
     """Return a document as JSON, with its fields in order."""
-    data: dict[str, Any] = dict(snapshot.data or {})
-    text = json.dumps(data, indent=1, ensure_ascii=False, default=str, sort_keys=True)
-    return text if len(text) <= MAX_JSON_CHARS else f"{text[:MAX_JSON_CHARS]}\n(cut: it has {len(text):,} characters)"
+    return json.dumps(dict(snapshot.data or {}), indent=1, ensure_ascii=False, default=str, sort_keys=True)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from fireswarm.api.console.pages.agents import find_living
 from fireswarm.api.console.rendering import quote_part
 from fireswarm.api.console.visit import Goto, Shown, Visit
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.storage.documents.paths import run_path
 
 SEARCHED, KEPT_SECONDS = 300, 10.0
 """Number of newest tasks among which words are looked for, and how long they are kept: each costs a read."""
@@ -65,7 +67,15 @@ async def _find(visit: Visit, text: str, words: list[str]) -> list[Hit]:
     if not tasks and len(text) >= MIN_PREFIX_CHARS and " " not in text:
         with contextlib.suppress(NotFound, InvalidInput):
             tasks = [await visit.swarm.find(text)]
+    if _is_run_id(text) and (await visit.swarm.parts.store.get(run_path(text))).data is not None:
+        found.append(Hit("run", text, f"/runs/{quote_part(text)}"))
     return [*found, *(Hit("task", task.objective, f"/tasks/{quote_part(task.task_id)}", task) for task in tasks)]
+
+
+def _is_run_id(text: str) -> bool:
+    """Return True for the id of a task and the number of its run."""
+    task_id, _, epoch = text.rpartition(".")
+    return is_document_id(task_id) and epoch.isdecimal()
 
 
 def _has_words(text: str, words: list[str]) -> bool:

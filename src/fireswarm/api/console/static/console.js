@@ -55,7 +55,7 @@ function replace(region, other) {
 }
 
 async function refresh() {
-  if (document.visibilityState !== "visible") return;
+  if (document.visibilityState !== "visible" || "sent" in document.body.dataset) return;  // the answer to a form
   if (reading) { again = true; return; }
   reading = true;
   try {

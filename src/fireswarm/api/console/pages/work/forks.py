@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
-from itertools import zip_longest
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from anyio import to_thread
 
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.pipelines.scope import unified_diff
-from fireswarm.runs.sinks.conversation_reader import SeenAnswer, read_conversation
+from fireswarm.runs.sinks.conversation_reader import Place, SeenAnswer, StoredConversation, find_conversation
 from fireswarm.swarm.records.artifacts import read_answer
 
-SHOWN_ANSWERS = 50
+SHOWN_ANSWERS = 25
 """Answers on one page."""
+
+MAX_COMPARED_CHARS = 6_000
+"""Maximum length of answers whose difference is shown: of texts made for it, twice that takes half a second."""
+
+MAX_DRAWN_CHARS = 20_000
+"""Of the answers on a page, so much is drawn as Markdown."""
+
+MAX_LINE = 10
+"""Maximum number of forks of forks whose answers are shown."""
 
 MAX_DIGITS = 6
 
@@ -26,40 +38,86 @@ async def show_conversation(visit: Visit) -> Shown:
     tasks = [task, *([await swarm.get(visit.query["beside"])] if visit.query.get("beside") else [])]
     if len({each.session_hash for each in tasks}) > 1:
         raise InvalidInput("tasks of different sessions are not compared")
-    parts = swarm.parts
-    talks = [await read_conversation(parts.store, parts.blobs, each) for each in tasks]
-    rows = list(zip_longest(*_align(talks)))
-    answers = [await read_answer(parts.blobs, each) for each in tasks]
+    talks = [await _find_talk(visit, each) for each in tasks]
+    places = sorted({place for talk in talks for place in talk.places})
+    answers = [await read_answer(swarm.parts.blobs, each) for each in tasks] if len(tasks) > 1 else []
     values = {
         "task": task,
-        "beside": tasks[1] if len(tasks) > 1 else None,
         "tasks": tasks,
-        "rows": rows[start : start + SHOWN_ANSWERS],
-        "next": start + SHOWN_ANSWERS if len(rows) > start + SHOWN_ANSWERS else 0,
-        "totals": [_total(each, talk) for each, talk in zip(tasks, talks, strict=True)],
-        "difference": unified_diff({"answer": answers[0]}, {"answer": answers[1]}) if len(answers) > 1 else "",
-        "following": [],
+        "talks": talks,
+        "beside": tasks[1] if len(tasks) > 1 else None,
+        "rows": await _read_rows(talks, places[start : start + SHOWN_ANSWERS]),
+        "next": start + SHOWN_ANSWERS if len(places) > start + SHOWN_ANSWERS else 0,
+        "is_long": any(len(answer) > MAX_COMPARED_CHARS for answer in answers),
+        "difference": "",
     }
+    if answers and not values["is_long"]:
+        values["difference"] = await to_thread.run_sync(_compare, answers[0], answers[1])
     return Shown("conversation.html", values)
 
 
-def _align(talks: list[list[SeenAnswer]]) -> list[list[SeenAnswer | None]]:
-    """Return the conversations with answers of the same phase and number in the same row."""
-    places = sorted({(answer.phase, answer.number) for talk in talks for answer in talk})
-    by_place = [{(answer.phase, answer.number): answer for answer in talk} for talk in talks]
-    return [[talk.get(place) for place in places] for talk in by_place]
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """The conversation of a task. ``lines`` are those of the tasks that it was forked from, then its own.
+
+    Each has the answer before which the next one begins, 0 for the last.
+    """
+
+    task: Task
+    lines: Sequence[tuple[StoredConversation, int]]
+
+    @property
+    def own(self) -> StoredConversation:
+        """What happened in the task itself."""
+        return self.lines[-1][0]
+
+    @property
+    def places(self) -> set[Place]:
+        """The places of all answers that it goes through."""
+        return {place for found, end in self.lines for place in found.places if not end or place < (0, end)}
+
+    async def read(self, place: Place) -> tuple[SeenAnswer, bool] | None:
+        """Return the answer at a place, and whether it was given in a task that this one was forked from."""
+        for found, end in reversed(self.lines):
+            if (not end or place < (0, end)) and (seen := await found.read(place)) is not None:
+                return seen, found is not self.own
+        return None
 
 
-def _total(task: Task, talk: list[SeenAnswer]) -> dict[str, Any]:
-    """Return what a conversation took: answers, tokens, cost and time."""
-    prices = [answer.usd for answer in talk if answer.usd is not None]
-    return {
-        "task": task,
-        "answers": len(talk),
-        "tokens": sum(answer.tokens for answer in talk),
-        "usd": sum(prices) if prices else None,
-        "models": sorted({answer.model for answer in talk if answer.model}),
-    }
+async def _find_talk(visit: Visit, task: Task) -> Talk:
+    """Find the answers of a task and of those that it was forked from, as far as they are there."""
+    parts, lines, end, each = visit.swarm.parts, list[tuple[StoredConversation, int]](), 0, task
+    for _ in range(MAX_LINE):
+        lines.insert(0, (await find_conversation(parts.store, parts.blobs, each), end))
+        if not each.fork_before or each.continues is None:
+            break
+        end = min(end or each.fork_before, each.fork_before)
+        try:
+            origin = await visit.swarm.get(each.continues)
+        except (NotFound, InvalidInput):
+            break
+        if origin.session_hash != task.session_hash:
+            break
+        each = origin
+    return Talk(task, lines)
+
+
+async def _read_rows(talks: Sequence[Talk], places: Sequence[Place]) -> list[list[dict[str, Any] | None]]:
+    """Read the answers of a page. Only the first are drawn as Markdown, of which the time is bounded so."""
+    rows: list[list[dict[str, Any] | None]] = []
+    drawn = 0
+    for place in places:
+        row: list[dict[str, Any] | None] = []
+        for talk in talks:
+            found = await talk.read(place)
+            drawn += len(found[0].text) if found else 0
+            row.append({"seen": found[0], "inherited": found[1], "drawn": drawn <= MAX_DRAWN_CHARS} if found else None)
+        rows.append(row)
+    return rows
+
+
+def _compare(before: str, after: str) -> str:
+    return unified_diff({"answer": f"{before}\n"}, {"answer": f"{after}\n"})
 
 
 async def show_form(visit: Visit) -> Shown:
