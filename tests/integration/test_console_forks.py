@@ -69,6 +69,7 @@ async def test_changed_plan_is_drawn_approved_and_run(browser: Browser, tmp_path
         ("- key: a\n  assigned_to: nobody\n  objective: x\n", "nobody"),
         ("- key: a\n  assigned_to: scout\n  objective: x\n  depends_on: [a]\n", "cycle"),
         ("- key: [", "not YAML"),
+        ("x " * 60_000, "a page takes 100,000"),
     ],
 )
 async def test_text_that_is_no_plan_stays_in_the_form_with_the_reason(

@@ -21,13 +21,16 @@ from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Task, Tas
 from fireswarm.errors import Conflict, InvalidInput, StoreError
 from fireswarm.storage.documents.build import idempotency_key, task_id_for
 from fireswarm.storage.documents.paths import task_path
-from fireswarm.storage.documents.read import parse_task_snapshot
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.dependents import MAX_WRITTEN
 from fireswarm.swarm.board.rules import BoardContext
 from fireswarm.swarm.board.state import queued_fields
 from fireswarm.swarm.board.submit import children_of
 
 _log = logging.getLogger(__name__)
+
+MAX_EARLIER = 50
+"""Maximum number of tasks of one conversation."""
 
 
 def by_key(children: Sequence[Task]) -> dict[str, Task]:
@@ -100,6 +103,23 @@ _KEPT = (
     "review_plan", "message_id",
 )  # fmt: skip
 """Fields that a task which goes on with another one's conversation has in common with it."""
+
+
+async def read_earlier(board: BoardContext, task: Task) -> Sequence[Task]:
+    """Return the tasks whose conversation a task goes on with, the oldest first.
+
+    A task that is gone, unreadable or of another session ends the search: documents may name any task.
+    """
+    found: list[Task] = []
+    following = task.continues
+    while following is not None and len(found) < MAX_EARLIER:
+        snapshot = await board.store.get(task_path(following))
+        read = parse_readable([snapshot] if snapshot.data is not None else [], parse_task_snapshot)
+        if not read or read[0].session_hash != task.session_hash:
+            break
+        found.insert(0, read[0])
+        following = read[0].continues
+    return found
 
 
 class Join(NamedTuple):

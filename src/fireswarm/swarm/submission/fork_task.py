@@ -20,11 +20,10 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 from fireswarm.swarm.board.operator.say import MAX_SAID_CHARS
-from fireswarm.swarm.board.rounds import follow_up
+from fireswarm.swarm.board.rounds import MAX_EARLIER, follow_up
 from fireswarm.swarm.board.submit import document
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.submission.check import check_role
-from fireswarm.swarm.turn.thread import MAX_EARLIER, earlier_tasks
 
 TOLD = (
     "This task is a fork: until here, another run did it, and now it goes on with you. Files may be newer than the "
@@ -107,7 +106,7 @@ async def find_following(store: Store, task: Task) -> list[Task]:
 async def _check_answer(parts: SwarmParts, task: Task, before: int) -> None:
     """Raise InvalidInput unless the task's model gave this answer before it planned, and all before it are stored."""
     stored, own = set[int](), set[int]()
-    line = [*await earlier_tasks(parts, task), task]
+    line = [*await parts.board.read_earlier(task), task]
     if line[0].continues is not None:
         raise InvalidInput(
             f"task {task.task_id} cannot be forked: a task that it goes on with is gone, or over {MAX_EARLIER}"

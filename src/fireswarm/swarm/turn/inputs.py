@@ -26,7 +26,6 @@ from fireswarm.swarm.roles.hooks import HOOKS, NO_HOOKS
 from fireswarm.swarm.turn.given.files import is_given_here, trusted_attachments
 from fireswarm.swarm.turn.given.workspace import find_objective_folder
 from fireswarm.swarm.turn.state import Relatives, Turn
-from fireswarm.swarm.turn.thread import earlier_tasks
 
 _CALL = re.compile(rf"{re.escape(CALL_KEY)}0\.(\d+)")
 
@@ -42,7 +41,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
     """Return the request for the turn's skill. Adds the envelope's acknowledgement to the settling commit."""
     task, swarm = turn.task, turn.swarm
     facts = await recall_facts(swarm.memory, task)
-    earlier = await earlier_tasks(swarm, task) if task.continues is not None else ()
+    earlier = await swarm.board.read_earlier(task) if task.continues is not None else ()
     if task.thread_id and (not earlier or earlier[0].task_id != task.thread_id):
         raise InvalidInput(f"thread_id names {task.thread_id}, which is not the first task of this conversation")
     if task.continues and not earlier:

@@ -12,37 +12,14 @@ import anyio.to_thread
 from fireswarm.capabilities.workspace.place import Workspace
 from fireswarm.contracts.skills.artifact import OUTPUT_FOLDER, Artifact
 from fireswarm.contracts.swarm.task import Task, TaskStatus
-from fireswarm.errors import FireswarmError, InvalidInput, NotFound
+from fireswarm.errors import FireswarmError
 from fireswarm.mind.assignment import Steering
 from fireswarm.runs.sinks.documents import Journal
 from fireswarm.runs.steps import step_name
-from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.state import Turn
-
-MAX_EARLIER = 50
-"""Maximum number of tasks of one conversation."""
 
 _TELLING = ("message:", "steering:")
 """Names of the steps that tell the model something."""
-
-
-async def earlier_tasks(parts: SwarmParts, task: Task) -> Sequence[Task]:
-    """Return the ended tasks whose conversation the task goes on with, the oldest first.
-
-    A task that is gone, unreadable or of another session ends the search: documents may name any task.
-    """
-    found: list[Task] = []
-    following = task.continues
-    while following is not None and len(found) < MAX_EARLIER:
-        try:
-            earlier = await parts.board.get(following)
-        except (NotFound, InvalidInput):
-            break
-        if earlier.session_hash != task.session_hash:
-            break
-        found.insert(0, earlier)
-        following = earlier.continues
-    return found
 
 
 class Hearing:

@@ -21,12 +21,11 @@ from fireswarm.swarm.turn.inputs import gather_inputs
 from fireswarm.swarm.turn.outcome import describe_error, end_children, outcome_of, outcome_of_error, outcome_of_original
 from fireswarm.swarm.turn.outputs import gather_writes
 from fireswarm.swarm.turn.state import Turn, TurnEnd
-from fireswarm.swarm.turn.thread import earlier_tasks
 
 
 async def open_journal(lease: HeldLease, parts: SwarmParts) -> Journal:
     """Open the journal of a lease's run. Raises StoreError."""
-    earlier = await earlier_tasks(parts, lease.task) if lease.task.continues is not None else ()
+    earlier = await parts.board.read_earlier(lease.task) if lease.task.continues is not None else ()
     return await Journal.open(parts.store, parts.clock, parts.blobs, lease, partial(parts.board.renew, lease), earlier)
 
 

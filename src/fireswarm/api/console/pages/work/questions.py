@@ -7,6 +7,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from anyio import to_thread
+
 from fireswarm.api.console.plan import draw_graph
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
@@ -17,6 +19,9 @@ from fireswarm.errors import FireswarmError, GraphInvalid, InvalidInput
 from fireswarm.swarm.submission.plan_review import find_plan, parse_plan, request_for_plan, write_plan
 
 MAX_DIFF_BYTES = 200_000
+MAX_PLAN_CHARS = 100_000
+"""Maximum length of a plan's text: YAML of this length takes half a second, in a thread."""
+
 
 FIELD = "answer-"
 """Beginning of the name of a form's field; the id of its question follows."""
@@ -73,7 +78,12 @@ async def _make_plan_page(swarm: Swarm, task: Task, text: str) -> Shown:
     """Return the page of a plan's text, with its graph, or with the reason why it is no plan."""
     fault, graph = "", None
     try:
-        graph = draw_graph(await swarm.draft(task, parse_plan(text)))
+        if len(text) > MAX_PLAN_CHARS:
+            raise InvalidInput(
+                f"it has {len(text):,} characters; a page takes {MAX_PLAN_CHARS:,}: use `swarm plan --file`"
+            )
+        planned = await to_thread.run_sync(parse_plan, text)
+        graph = await to_thread.run_sync(draw_graph, await swarm.draft(task, planned))
     except (InvalidInput, GraphInvalid) as error:
         fault = str(error)
     return Shown("plan.html", {"task": task, "text": text, "fault": fault, "graph": graph}, 422 if fault else 200)
