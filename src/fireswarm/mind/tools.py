@@ -72,14 +72,14 @@ async def call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
 
     Raises the exceptions that end or suspend the run: RunFailed, NoProgress, NeedsAnswer, Delegates, LeaseLost.
     """
-    this = Step(step, asked, run.recorder.earlier_kinds(step))
-    calling, telemetry = _call(asked, this, run), telemetry_in_use.get()
-    if telemetry is None or this.begun:  # an earlier start executed and recorded it
+    calling, telemetry = _call(asked, step, run), telemetry_in_use.get()
+    if telemetry is None or run.recorder.earlier_kinds(step):  # an earlier start executed and recorded it
         return await calling
     return await record_call(telemetry, calling, asked, run.mind.redact, SUSPENDS)
 
 
-async def _call(asked: ToolCall, this: Step, run: ToolRun) -> ToolOutput:
+async def _call(asked: ToolCall, step: str, run: ToolRun) -> ToolOutput:
+    this = Step(step, asked, run.recorder.earlier_kinds(step))
     try:
         if asked.fault:
             raise InvalidInput(asked.fault)
@@ -99,7 +99,7 @@ async def _call(asked: ToolCall, this: Step, run: ToolRun) -> ToolOutput:
     warning = run.progress.saw_call(run.decision, asked, output, changes=result.changes, waited=waited)
     failed = result.status is not StepStatus.OK
     is_output = failed or asked.name in (specs.RUN_COMMAND, specs.COMMAND_OUTPUT, specs.STOP_COMMAND)
-    shown = run.outputs.show_ends(this.name, text, parts) if is_output else run.outputs.show(this.name, text)
+    shown = run.outputs.show_ends(step, text, parts) if is_output else run.outputs.show(step, text)
     run.has_failed = run.has_failed or failed
     shown = f"{shown}\n{warning}" if warning else shown
     return ToolOutput(call_id=asked.id, name=asked.name, text=shown, failed=failed, media=result.media)

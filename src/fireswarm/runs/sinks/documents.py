@@ -115,7 +115,7 @@ class Journal:
         costs one write for its run instead of two.
         """
         journal = cls(store, clock, blobs, lease, renew, Pages(run_path(lease.run_id), lease.task.session_hash))
-        limits = fork_limits([following.fork_before for following in (*earlier, lease.task)][1:])
+        limits = fork_limits([following.fork_before for following in (*earlier, lease.task)][1:]) if earlier else ()
         for task, limit in zip(earlier, limits, strict=True):
             await journal._learn(task, task.epoch + 1, limit)
         await journal._learn(lease.task, lease.epoch)

@@ -53,7 +53,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
             f"work as a new task"
         )
     dependencies, children = await _relatives(turn, [child for item in (*earlier, task) for child in item.children])
-    children = _known_to_fork(task, earlier, children)
+    children = _known_to_fork(task, earlier, children) if earlier else children
     envelope = await _open_envelope(turn)
     if earlier:
         envelope = await swarm.mailbox.payload_of(earlier[0])  # the conversation began with it
