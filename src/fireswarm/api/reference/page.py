@@ -91,6 +91,7 @@ def render_reference(document: JsonObject, redactor: Redactor) -> str:
         "prefix": PREFIX,
         "visitor": None,
         "waiting": "",
+        "sent": False,
         "done": "",
         "api": document["info"],
         "tags": tags,
