@@ -32,7 +32,7 @@ BOUNDS: dict[str, dict[str, float]] = {
         "file system calls": 0.3,
     },
     "task": {
-        "python calls": 1_170,
+        "python calls": 1_150,
         "thread hops": 0.3,
         "RPCs": 0.3,
         "SQL statements": 1,

@@ -56,10 +56,10 @@ def number_of_answer(step: str) -> int:
     return int(found[1]) if found else 0
 
 
-def fork_limits(forks: Sequence[int]) -> list[int]:
+def fork_limits(forks: Sequence[int | None]) -> list[int]:
     """Return for each task of a line of forks before which answer it counts; 0 is no limit.
 
-    *forks* are, for each task of the line, the answer before which the following one was forked from it, or 0.
+    *forks* are, for each task of the line, the answer before which the following one was forked from it, or None.
     """
     return [min(filter(None, forks[place:]), default=0) for place in range(len(forks))]
 

@@ -258,7 +258,7 @@ class Task(ModelChoice, Stored):
     wakes_on_failure: bool = False
     continues: DocumentId | None = None
     thread_id: DocumentId | None = None
-    fork_before: Count = 0
+    fork_before: Count | None = None
     feedback: str = ""
     said: tuple[str, ...] = ()
     on_child_failure: ChildFailure = ChildFailure.REPLAN

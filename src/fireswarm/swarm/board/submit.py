@@ -40,11 +40,12 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
     """
     store, clock, rules = board.store, board.clock, board.rules
     spec = _as_stored(store, spec)
-    if (earlier := await _sent_to_full_queue(board, spec)) is not None:
+    room = _has_room(board, spec.assigned_to)
+    if not room and (earlier := await _sent_to_full_queue(board, spec)) is not None:
         return Submitted(earlier, created=False)
     owner: Owner | None = None
     for _ in range(rules.settle_attempts):
-        parents = await _parents(store, spec)
+        parents = await _parents(store, spec) if spec.depends_on else {}
         unmet = {path: task for path, task in parents.items() if not task[1].status.terminal}
         now = clock.now()
         task = new_task(spec, now, waiting_on=len(unmet))
@@ -73,12 +74,12 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
 
 
 async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | None:
-    """Return None unless the role's queue is full; then return the task if it was submitted before.
+    """Return None if a count finds room in the role's queue; otherwise the task, if it was submitted before.
 
     Raises QueueFull if it was not.
     """
     try:
-        await check_room(board, spec.assigned_to)
+        await _count_room(board, spec.assigned_to)
     except QueueFull:
         owner = await read_owner(board.store, new_task(spec, board.clock.now()))
         if owner.task is None:
@@ -89,9 +90,18 @@ async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | Non
 
 async def check_room(board: BoardContext, role: str) -> None:
     """Take a place in a role's queue. Raises QueueFull if as many tasks wait as the settings allow."""
+    if not _has_room(board, role):
+        await _count_room(board, role)
+
+
+def _has_room(board: BoardContext, role: str) -> bool:
+    """Take a place in a role's queue, if the last count left one or there is no limit."""
+    return not board.rules.max_queued or board.rooms.take(role, board.clock.now())
+
+
+async def _count_room(board: BoardContext, role: str) -> None:
+    """Count the tasks that wait for a role, and note how many more may. Raises QueueFull if there is no room."""
     most = board.rules.max_queued
-    if not most or board.rooms.take(role, board.clock.now()):
-        return
     queued = await board.store.count(queries.queued_tasks(role, most))
     board.rooms.note_room(role, most - queued, board.clock.now())
     if queued >= most:

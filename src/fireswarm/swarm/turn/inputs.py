@@ -46,8 +46,8 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         raise InvalidInput(f"thread_id names {task.thread_id}, which is not the first task of this conversation")
     if task.continues and not earlier:
         raise InvalidInput(f"continues names task {task.continues}, which this session does not have")
-    is_forked = any(each.fork_before for each in (*earlier, task))
-    if is_forked and (lost := find_lost_answers(turn.journal.known, task.fork_before)):
+    is_forked = bool(earlier) and any(each.fork_before for each in (*earlier, task))
+    if is_forked and (lost := find_lost_answers(turn.journal.known, task.fork_before or 0)):
         raise InvalidInput(
             f"this task goes on with others, and answer {lost} of their model is gone with a task or a run: submit the "
             f"work as a new task"
