@@ -11,11 +11,9 @@ import pytest
 
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus
-from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
-from fireswarm.llm.budget import Spend
-from fireswarm.llm.spend import StoreLedger
+from fireswarm.contracts.swarm.task import TaskStatus
 from tests.support.console import CONSOLE_SECRET, Browser, open_browser
-from tests.support.swarm import SwarmRig, done, open_test_swarm
+from tests.support.swarm import done, open_test_swarm
 
 pytestmark = pytest.mark.anyio
 
@@ -29,25 +27,9 @@ async def browser() -> AsyncGenerator[Browser]:
         yield opened
 
 
-async def spend(swarm: SwarmRig, usd: float) -> None:
-    """Store spending of another process."""
-    ledger = StoreLedger(swarm.store, swarm.clock, "s1", "scout-9")
-    await ledger.add(Spend.of_call(1_000, usd))
-    await swarm.store.commit(list(ledger.writes()))
-
-
 def text_of(page: str) -> str:
     """The words of a page."""
     return " ".join(re.sub(r"<[^>]*>", " ", page).split())
-
-
-async def test_overview_counts_what_gave_up_now_and_today(browser: Browser) -> None:
-    swarm = browser.swarm
-    for reason in (StatusReason.DEAD_LETTER, StatusReason.ESCALATED):
-        await swarm.submit(f"fails: {reason}")
-        await swarm.settle(await swarm.claim_one(), Failed("it broke", reason))
-    shown = text_of(await browser.page("/"))
-    assert "2 gave up" in shown and "Today 0 done, 0 canceled, 2 gave up; yesterday 0 done" in shown
 
 
 async def test_slowest_tasks_come_first_with_their_duration(browser: Browser) -> None:
@@ -62,27 +44,6 @@ async def test_slowest_tasks_come_first_with_their_duration(browser: Browser) ->
     assert re.findall(r"takes (\d+) s<", page) == ["400", "60", "5"]
     assert "<td>7 min</td>" in page and "<td>5 s</td>" in page
     assert "takes 60 s" not in await browser.page("/tasks?sort=slowest&status=canceled")
-
-
-async def test_budget_is_shown_on_the_task_and_raised_where_it_is_shown(browser: Browser) -> None:
-    swarm = browser.swarm
-    await spend(swarm, 1.9)
-    task = await swarm.submit("costs much")
-    shown = text_of(await browser.page(f"/tasks/{task.task_id}"))
-    assert "Budget of the session: 5 % left, 0.1000 of 2.0000 USD of the session." in shown
-    assert "The session s1: 5 % left" in text_of(await browser.page("/spend"))
-    answer = await browser.send("/budget", scope="session", usd="19")
-    assert answer.status_code == 303
-    assert "The session s1: 90 % left, 17.1000 of 19.0000 USD" in text_of(await browser.page("/spend"))
-    for form in ({"scope": "year", "usd": "1"}, {"scope": "day", "usd": "much"}, {"scope": "day", "usd": "-1"}):
-        assert (await browser.send("/budget", **form)).status_code == 422
-
-
-async def test_budget_of_an_objective_is_shown_after_it_was_set(browser: Browser) -> None:
-    task = await browser.swarm.submit("costs much")
-    assert (await browser.send(f"/tasks/{task.task_id}/budget", usd="3")).status_code == 303
-    shown = text_of(await browser.page(f"/tasks/{task.task_id}"))
-    assert "Budget of the objective: 100 % left, 3.0000 of 3.0000 USD" in shown
 
 
 async def test_page_of_a_task_says_that_its_holder_is_silent(browser: Browser) -> None:

@@ -26,8 +26,9 @@ pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 EVERY_QUERY: dict[str, Query] = {
-    "blocked_between": queries.blocked_between(
-        "dead_letter", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    "failed_runs": queries.failed_runs(NOW, NOW),
+    "page of failed runs": queries.page(
+        "agent_runs", "started_at", 5, None, (NOW, NOW), status=["error", "timeout"], role="scout"
     ),
     "needing_person": queries.needing_person("scout", ["dead_letter", "input_required"], 5),
     "ended_since": queries.ended_since("scout", datetime(2026, 1, 1, tzinfo=UTC), 5),

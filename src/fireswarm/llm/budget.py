@@ -58,6 +58,16 @@ class Limit:
         shares += [1 - self.spent.usd / self.usd] if self.usd else []
         return max(0.0, min(shares, default=1.0))
 
+    @property
+    def overrun(self) -> str:
+        """What was spent beyond the budget, in words; "" for nothing: a call is counted when it has ended."""
+        amounts: list[str] = []
+        if self.tokens is not None and self.spent.tokens > self.tokens:
+            amounts.append(f"{self.spent.tokens - self.tokens:,} tokens")
+        if self.usd is not None and self.spent.usd > self.usd:
+            amounts.append(f"{self.spent.usd - self.usd:.4f} USD")
+        return f"{' and '.join(amounts)} more than that spent" if amounts else ""
+
     def __str__(self) -> str:
         """Return what is left, in words."""
         amounts: list[str] = []

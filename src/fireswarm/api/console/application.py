@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from fireswarm.api.console.access import Visitor
 from fireswarm.api.console.live import LivePage
 from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, overview, spend
-from fireswarm.api.console.pages.work import files, forks, questions, runs, task, tasks
+from fireswarm.api.console.pages.work import files, forks, questions, run_list, runs, task, tasks
 from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
 from fireswarm.api.problems import refusal_of
@@ -60,6 +60,7 @@ PAGES: Mapping[str, PageMaker] = {
     "/tasks/{task_id}/conversation": forks.show_conversation,
     "/tasks/{task_id}/files/{number}": files.download,
     "/tasks/{task_id}/files/{number}/shown": files.show,
+    "/runs": run_list.show,
     "/runs/{run_id}": runs.show,
     "/agents": agents.show,
     "/mail": mail.show_mail,

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
 
 import anyio
 
 from fireswarm.api.session import Kept
 from fireswarm.client import Swarm
+from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import TASKS
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 
-LISTENED = 25
+LISTENED = 10
 """Number of newest tasks that are listened to: one of them changes with every change of any task."""
 
 PAUSE_SECONDS = 3.0
 """Minimum time between two reports of changes, and before a lost store is tried again."""
+
+READS_A_MINUTE = 30.0
+"""Billed reads that open pages may cause: a day of one is below Firestore's 50,000 free reads."""
+
+MINUTE = 60.0
+
+MAX_PAUSE_SECONDS = 180.0
+"""Longest pause between two reports, for a page that costs more than the reads of three minutes."""
+
+KEPT_LONGER = 3
+"""Factor by which pages keep what they read, where reads are billed."""
+
+SETTLED_SECONDS = 11.0
+"""Time after a change at which it is reported once more: the counts of a page are kept for ten seconds."""
 
 MAX_PAGES, MAX_PAGES_OF_BROWSER = 200, 20
 """Maximum number of open pages that hear of changes: of all browsers, and of one."""
@@ -27,35 +44,98 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
+class Pace:
+    """How often pages may read, so that they cause about 30 billed reads a minute; up to 30 may come at once."""
+
+    paid_until: float = 0.0
+
+    def pay(self, reads: int, now: float) -> float:
+        """Add reads until *now*, in seconds, and return how many seconds to wait until they are within the budget."""
+        earned = max(self.paid_until, now - MINUTE)
+        self.paid_until = min(earned + reads * MINUTE / READS_A_MINUTE, now + MAX_PAUSE_SECONDS)
+        return max(0.0, self.paid_until - now)
+
+
+@dataclass(slots=True)
 class Feed(Kept):
     """Reports changes of tasks to any number of pages. ``away`` is True while the store cannot be read.
 
-    It listens only while a page is open. What pages read is kept for some seconds, for all of them.
+    It listens only while a page is open. What pages read is kept for some seconds, for all of them. With *billed*,
+    reads cost money: while many tasks change, changes are reported as seldom as the budget of reads asks for.
     """
 
     swarm: Swarm
+    billed: bool = False
     away: bool = False
     version: int = 0
+    newest: list[Task] | None = None
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _pages: Counter[str] = field(default_factory=Counter[str])
+    _pace: Pace = field(default_factory=Pace)
+    _news: anyio.Event = field(default_factory=anyio.Event)
+    _heard: list[tuple[str, object]] | None = None
 
     async def follow(self) -> None:
         """Listen while pages are open, until canceled. A store that is away is tried again."""
         while True:
             await self._wanted.wait()
+            pause = 0.0
             try:
-                query = queries.newest(TASKS, "updated_at", LISTENED)
-                async with self.swarm.parts.store.listen(query) as batches:
-                    async for _ in batches:
-                        self._report(away=False)
-                        await anyio.sleep(PAUSE_SECONDS)
-                        if not self._pages:
-                            break
+                async with anyio.create_task_group() as group:
+                    group.start_soon(self._listen)
+                    pause = await self._report_changes(self.swarm.parts.store.usage.reads)
+                    group.cancel_scope.cancel()
             except* FireswarmError as errors:
                 logger.warning("the console cannot read the store: %s", errors.exceptions[0])
                 self._report(away=True)
-                await anyio.sleep(PAUSE_SECONDS)
+                pause = PAUSE_SECONDS
+            finally:
+                self.newest = None
+            await anyio.sleep(pause)
+
+    async def _listen(self) -> None:
+        query = queries.newest(TASKS, "updated_at", LISTENED)
+        async with self.swarm.parts.store.listen(query) as batches:
+            async for snapshots in batches:
+                heard = [(snapshot.id, snapshot.update_time) for snapshot in snapshots]
+                self.newest = parse_readable(snapshots, parse_task_snapshot)
+                if heard != self._heard or self.away:
+                    self._heard = heard
+                    self._news.set()
+
+    async def _report_changes(self, reads: int) -> float:
+        """Report changes until no page is open, or the budget of reads is used up; return how long to pause.
+
+        *reads* are those that the store had counted before. The last change is reported twice: what pages keep may be
+        older than it.
+        """
+        settled, usage = True, self.swarm.parts.store.usage
+        while self._pages:
+            with anyio.move_on_after(MINUTE if settled else SETTLED_SECONDS * self._longer) as silent:
+                await self._news.wait()
+            if silent.cancelled_caught and settled:
+                continue
+            settled, self._news = silent.cancelled_caught, anyio.Event()
+            self._report(away=False)
+            await anyio.sleep(PAUSE_SECONDS)
+            before, reads = reads, usage.reads
+            if self.billed and (pause := self._pace.pay(reads - before, anyio.current_time())) > PAUSE_SECONDS:
+                return pause
+        return 0.0
+
+    @property
+    def _longer(self) -> int:
+        return KEPT_LONGER if self.billed else 1
+
+    async def keep[T](self, name: Hashable, seconds: float, read: Callable[[], Awaitable[T]]) -> T:
+        """Do as ``remember``, and keep it longer where reads are billed."""
+        return await self.remember(name, seconds * self._longer, read)
+
+    def forget(self) -> None:
+        """Read everything anew: something has changed."""
+        Kept.forget(self)
+        self.newest = None
 
     async def changed_since(self, version: int) -> int:
         """Wait for a change after *version*, and return the new version."""

@@ -67,6 +67,7 @@ def make_environment(redactor: Redactor) -> Environment:
     environment.filters |= {
         "ago": describe_age,
         "duration": describe_duration,
+        "seconds": describe_seconds,
         "clock": lambda moment: f"{moment:%H:%M:%S}" if isinstance(moment, datetime) else "",
         "clip": clean_line,
         "cut": cut,
@@ -116,9 +117,14 @@ def describe_age(moment: Any) -> Markup | str:
 
 def describe_duration(task: Task) -> str:
     """Return how long an ended task took, from its creation on; "" for another."""
-    if task.ended_at is None:
+    return describe_seconds(None if task.ended_at is None else (task.ended_at - task.created_at).total_seconds())
+
+
+def describe_seconds(seconds: float | None) -> str:
+    """Return a duration in words; "" for none."""
+    if seconds is None:
         return ""
-    seconds = max(0.0, (task.ended_at - task.created_at).total_seconds())
+    seconds = max(0.0, seconds)
     size, unit = next((size, unit) for limit, size, unit in AGES if seconds < limit)
     return f"{seconds / size:.0f} {unit}"
 

@@ -34,7 +34,8 @@ class WebConsole:
 
     def __post_init__(self) -> None:
         """Make the feed and the templates."""
-        object.__setattr__(self, "feed", Feed(self.swarm))
+        billed = self.swarm.parts.settings.store.uri == "firestore"
+        object.__setattr__(self, "feed", Feed(self.swarm, billed))
         object.__setattr__(self, "environment", make_environment(self.redactor))
 
     def link(self, address: str, visitor: str) -> str:
@@ -105,6 +106,9 @@ DONE: Mapping[str, str] = {
     "retry": "The task is queued again.",
     "cancel": "The task is canceled.",
     "say": "The task's model hears this before its next call.",
+    "retry_late": "The task is queued again, without its deadline, which had passed.",
     "budget": "The budget is set.",
+    "budget_stopped": "The budget is set. Tasks that stopped for a budget are below: try them again.",
+    "budget_retried": "The budget is set, and the tasks that stopped for it are queued again.",
 }
 """What a page says after an action. A link cannot make it say anything else."""

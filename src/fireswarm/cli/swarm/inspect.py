@@ -40,13 +40,10 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.storage.memory.fact_documents import is_wrong, short_id, value_text
+from fireswarm.swarm.records.operations import FREE_PER_DAY, price_operations, sum_operations
 from fireswarm.swarm.records.spending import read_spending
 
-USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
-"""Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
-
 MEMORY_TYPES = ("fact", "session_summary", "agent_status")
-FREE_PER_DAY = {"reads": 50_000, "writes": 20_000, "deletes": 20_000}
 
 
 def runs(
@@ -334,13 +331,10 @@ def cost(
             spent = await read_spending(swarm.parts.store, limit, session)
             heartbeats = await swarm.parts.heartbeats.latest(1_000)
             own = asdict(swarm.parts.store.usage)
-        by_role: dict[str, Counter[str]] = {}
-        total = Counter(dict.fromkeys(FREE_PER_DAY, 0))
-        for status in heartbeats:
-            by_role.setdefault(status.role, Counter(dict.fromkeys(FREE_PER_DAY, 0))).update(status.usage)
-            total.update(status.usage)
+        by_role = sum_operations(heartbeats)
+        total = sum(by_role.values(), Counter(dict.fromkeys(FREE_PER_DAY, 0)))
         if as_json:
-            firestore = {"by_role": by_role, "total": total, "usd": _usd(total), "this_command": own}
+            firestore = {"by_role": by_role, "total": total, "usd": price_operations(total), "this_command": own}
             print_json({"models": spent.fields(), **firestore})
             return
         draw(spent)
@@ -355,11 +349,5 @@ def _draw_firestore(by_role: dict[str, Counter[str]], total: Counter[str]) -> No
     rows.append(("all", *(f"{total[kind]:,}" for kind in FREE_PER_DAY)))
     rows.append(("free each day", *(f"{amount:,}" for amount in FREE_PER_DAY.values())))
     table("Firestore, billed in the last day", ["role", *FREE_PER_DAY], rows, none="no agent yet")
-    low, high = _usd(total)
+    low, high = price_operations(total)
     console.print(f"at list prices ${low:.4f} to ${high:.4f} by region, before the free quota", soft_wrap=True)
-
-
-def _usd(usage: Any) -> tuple[float, float]:
-    low = sum(usage.get(kind, 0) / 100_000 * prices[0] for kind, prices in USD_PER_100_000.items())
-    high = sum(usage.get(kind, 0) / 100_000 * prices[1] for kind, prices in USD_PER_100_000.items())
-    return low, high

@@ -231,9 +231,9 @@ def nearest_facts(scope: str, name: str, model: str, vector: tuple[float, ...], 
 
 
 def newest(collection: str, order: str, limit: int, **filters: Any) -> Query:
-    """The newest documents of a collection, filtered by equality of indexed fields."""
+    """The newest documents of a collection, filtered by the values of indexed fields; a list names several values."""
     given: list[tuple[str, Operator, Any]] = [
-        (name, "==", value) for name, value in filters.items() if value is not None
+        (name, "in" if isinstance(value, list) else "==", value) for name, value in filters.items() if value is not None
     ]
     return Query(collection, where=tuple(given), order_by=((order, "desc"),), limit=limit)
 
@@ -353,10 +353,10 @@ def changed_between(status: str, since: datetime, before: datetime) -> Query:
     return Query(TASKS, where=where, order_by=(("updated_at", "desc"),))
 
 
-def blocked_between(reason: str, since: datetime, before: datetime) -> Query:
-    """Tasks blocked for a reason that changed last at or after *since*, and before *before* (counted)."""
-    where: Filters = (("status_reason", "==", reason), ("updated_at", ">=", since), ("updated_at", "<", before))
-    return Query(TASKS, where=where, order_by=(("updated_at", "desc"),))
+def failed_runs(since: datetime, before: datetime) -> Query:
+    """Runs with an error or a timeout that began at or after *since*, and before *before* (counted)."""
+    where: Filters = (("status", "in", ["error", "timeout"]), ("started_at", ">=", since), ("started_at", "<", before))
+    return Query(RUNS, where=where, order_by=(("started_at", "desc"),))
 
 
 def some_tasks(limit: int) -> Query:

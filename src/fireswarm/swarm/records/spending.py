@@ -62,6 +62,7 @@ class Spending:
     by_objective: dict[str, Total] = field(default_factory=dict)
     by_role: dict[str, Total] = field(default_factory=dict)
     by_model: dict[str, Total] = field(default_factory=dict)
+    by_day: dict[str, Total] = field(default_factory=dict)
     objectives: dict[str, str] = field(default_factory=dict)
 
     def add(self, run: RunDocument) -> None:
@@ -69,7 +70,12 @@ class Spending:
         if not run.usage.get("calls"):
             return
         model = f"{run.usage.get('provider', '?')} {run.usage.get('model', '?')}"
-        named = ((self.by_objective, run.chain_id), (self.by_role, run.role), (self.by_model, model))
+        named = (
+            (self.by_objective, run.chain_id),
+            (self.by_role, run.role),
+            (self.by_model, model),
+            (self.by_day, run.started_at.date().isoformat()),
+        )
         for sums, name in named:
             sums.setdefault(name, Total()).add(run.usage)
         self.total.add(run.usage)
@@ -94,9 +100,11 @@ def sort_by_cost(sums: Mapping[str, Total]) -> list[tuple[str, Total]]:
     return sorted(sums.items(), key=lambda item: (-item[1].counts["usd"], -item[1].counts["tokens"], item[0]))
 
 
-async def read_spending(store: Store, limit: int, session: str | None = None) -> Spending:
-    """Sum the newest *limit* runs, of all sessions or of *session*."""
-    query = queries.newest(RUNS, "started_at", limit + 1, session_hash=session)
+async def read_spending(
+    store: Store, limit: int, session: str | None = None, span: queries.Span = (None, None)
+) -> Spending:
+    """Sum the newest *limit* runs, of all sessions or of *session*, that began within *span*."""
+    query = queries.page(RUNS, "started_at", limit + 1, None, span, session_hash=session)
     snapshots = await store.query(query)
     spending = sum_runs(parse_readable(snapshots[:limit], parse_run_snapshot), more=len(snapshots) > limit)
     dearest = [name for name, _ in sort_by_cost(spending.by_objective)][:MAX_NAMED_OBJECTIVES]

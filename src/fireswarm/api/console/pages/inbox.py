@@ -40,7 +40,7 @@ class Inbox:
 
 async def find_waiting(console: WebConsole) -> Inbox:
     """Return what waits for a person."""
-    return await console.feed.remember("inbox", KEPT_SECONDS, lambda: _read(console.swarm))
+    return await console.feed.keep("inbox", KEPT_SECONDS, lambda: _read(console.swarm))
 
 
 async def _read(swarm: Swarm) -> Inbox:

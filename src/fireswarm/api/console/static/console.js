@@ -1,10 +1,10 @@
 // Keeps an open page up to date: on a change it reads itself anew, and replaces only the regions that changed.
 const AGES = [[90, "s", 1], [5400, "min", 60], [129600, "h", 3600], [Infinity, "d", 86400]];
-const GUARD_MS = 700, RETRY_MS = 5000, KEPT_MS = 11000;
+const GUARD_MS = 700, RETRY_MS = 5000;
 const STORE = "The store cannot be reached. This page goes on by itself when it is back.";
 const away = document.getElementById("away");
 const moved = new WeakMap();
-let reading = false, again = false, later = 0;
+let reading = false, again = false;
 
 function say(text) {
   away.textContent = text;
@@ -78,20 +78,14 @@ async function refresh() {
   }
 }
 
-function hear() {
-  refresh();
-  clearTimeout(later);
-  later = setTimeout(refresh, KEPT_MS);  // the server keeps some lists for ten seconds
-}
-
 // A browser opens six connections to a host: of all pages, one holds a stream and tells the others.
 function follow() {
   const channel = new BroadcastChannel("fireswarm-changes");
-  channel.addEventListener("message", hear);
+  channel.addEventListener("message", refresh);
   const open = () => new Promise(() => {
     const events = new EventSource(document.querySelector(".brand").getAttribute("href") + "events");
     for (const kind of ["changed", "away", "error"]) {
-      events.addEventListener(kind, () => { channel.postMessage(kind); hear(); });
+      events.addEventListener(kind, () => { channel.postMessage(kind); refresh(); });
     }
   });
   if (navigator.locks) navigator.locks.request("fireswarm-events", open); else open();
@@ -138,8 +132,8 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => { for (const button of event.target.querySelectorAll("button")) button.disabled = true; });
 });
 
-document.addEventListener("visibilitychange", hear);
+document.addEventListener("visibilitychange", refresh);
 if (location.search.includes("done=")) history.replaceState(null, "", location.pathname);
 follow();
-hear();  // what changed before the stream began may be in no list yet
+refresh();  // what changed before the stream began may be in no list yet
 setInterval(tick, RETRY_MS);

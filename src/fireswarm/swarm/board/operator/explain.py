@@ -21,9 +21,11 @@ MAX_STUCK = 3
 async def explain(board: BoardContext, task: Task, known: Mapping[str, Task] | None = None) -> str:
     """Return one or two sentences: what the task waits for and how to continue it.
 
-    Reads the task's relatives, unless they are *known*.
+    Reads the relatives of a blocked task, unless they are *known*.
     """
-    return reason_for_status(task, await relatives(board, task) if known is None else known, board.clock.now())
+    if known is None:
+        known = await relatives(board, task) if task.status is TaskStatus.BLOCKED else {}
+    return reason_for_status(task, known, board.clock.now())
 
 
 async def relatives(board: BoardContext, task: Task) -> dict[str, Task]:

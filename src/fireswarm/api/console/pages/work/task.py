@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from fireswarm.api.console.pages.spend import read_usd
+from fireswarm.api.console.pages.spend import describe_limit, read_usd
 from fireswarm.api.console.pages.work.questions import read_answers, shown_questions
+from fireswarm.api.console.pages.work.run_list import sum_work
 from fireswarm.api.console.plan import draw_chart, draw_graph
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.contracts.swarm.status import GONE, SILENT
-from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, StatusReason, Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS
@@ -31,6 +32,9 @@ MAX_ANSWER_CHARS = 200_000
 
 TREE_SECONDS = 3.0
 """How long the tasks of an objective are kept, for all pages that show one of them."""
+
+Acted = tuple[Task, str]
+"""The task to show after an action, and the word of ``DONE`` that says what was done."""
 
 
 async def show(visit: Visit) -> Shown:
@@ -51,13 +55,16 @@ async def show(visit: Visit) -> Shown:
         LIMIT_SECONDS,
         lambda: read_limits(parts.store, parts.clock, task, runs, parts.settings.budget),
     )
+    relatives = await swarm.relatives(task) if task.status is TaskStatus.BLOCKED else {}
     values = {
         "task": task,
-        "why": await swarm.explain(task),
+        "why": await swarm.explain(task, relatives),
+        "blockers": _blockers_of(task, relatives),
+        "work": sum_work(runs),
         "questions": await shown_questions(swarm, task),
         "answer": answer[:MAX_ANSWER_CHARS],
         "answer_is_cut": len(answer) > MAX_ANSWER_CHARS,
-        "limits": [(limit.scope, round(100 * limit.left), str(limit)) for limit in limits],
+        "limits": [(limit.scope, limit.left, describe_limit(limit)) for limit in limits],
         "holder": await _state_of_holder(swarm, task),
         "files": [(name_of(artifact), artifact) for artifact in (task.result.artifacts if task.result else ())],
         "runs": runs,
@@ -70,6 +77,14 @@ async def show(visit: Visit) -> Shown:
         "now": now,
     }
     return Shown("task.html", values)
+
+
+def _blockers_of(task: Task, relatives: Mapping[str, Task]) -> list[Task]:
+    """Return the tasks that a blocked task waits for: dependencies, and tasks that it planned."""
+    if task.status_reason not in WAITS_FOR_OTHERS:
+        return []
+    awaited = {*task.depends_on, *(task.awaits or task.children)}
+    return [other for other in relatives.values() if other.task_id in awaited and other.status is not TaskStatus.DONE]
 
 
 async def _state_of_holder(swarm: Swarm, task: Task) -> str:
@@ -105,42 +120,48 @@ async def act(visit: Visit) -> Goto:
     if action is None:
         raise InvalidInput(f"unknown action {visit.path['action']!r}; known: {', '.join(ACTIONS)}")
     task = await visit.swarm.get(visit.path["task_id"])
-    shown = await action(visit.swarm, task, visit.form)
+    shown, done = await action(visit.swarm, task, visit.form)
     back = "/inbox" if visit.form.get("back") == "inbox" else f"/tasks/{shown.task_id}"
-    done = {"approve": "approved", "deny": "denied", "answer": "answered"}
-    return Goto(back, done.get(visit.path["action"], visit.path["action"]))
+    return Goto(back, done)
 
 
-async def _retry(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+async def _retry(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Acted:
     redo = [form["redo"]] if form.get("redo") else []
     skip = [form["skip"]] if form.get("skip") else []
-    return await swarm.retry(task, redo=redo, skip=skip)
+    retried = await swarm.retry(task, redo=redo, skip=skip)
+    return retried, "retry" if retried.deadline == task.deadline else "retry_late"
 
 
-async def _cancel(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+async def _cancel(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Acted:
     await swarm.cancel(task, form.get("reason", "").strip() or "by the console", tree=form.get("alone") != "yes")
-    return task
+    return task, "cancel"
 
 
-async def _say(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
-    return await swarm.say(task, form.get("text", "").replace("\r\n", "\n").strip())
+async def _say(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Acted:
+    return await swarm.say(task, form.get("text", "").replace("\r\n", "\n").strip()), "say"
 
 
-async def _answer(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
-    return await swarm.answer(task.task_id, read_answers(task, form), by_id=True)
+async def _answer(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Acted:
+    return await swarm.answer(task.task_id, read_answers(task, form), by_id=True), "answered"
 
 
-async def _approve(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
-    return await swarm.approve(task.task_id, _question_of(form), always=form.get("always") == "yes")
+async def _approve(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Acted:
+    return await swarm.approve(task.task_id, _question_of(form), always=form.get("always") == "yes"), "approved"
 
 
-async def _deny(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
-    return await swarm.deny(task.task_id, _question_of(form), reason=form.get("reason", "").strip())
+async def _deny(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Acted:
+    return await swarm.deny(task.task_id, _question_of(form), reason=form.get("reason", "").strip()), "denied"
 
 
-async def _budget(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Task:
+async def _budget(swarm: Swarm, task: Task, form: Mapping[str, str]) -> Acted:
+    """Set the budget, and queue the tasks again that stopped for it."""
     await swarm.budget(task, usd=read_usd(form))
-    return task
+    stopped = StatusReason.BUDGET_EXCEEDED
+    below = [task] if task.parent_task_id else await swarm.objective(task)
+    if not any(each.status_reason is stopped for each in below):
+        return task, "budget"
+    await swarm.retry_tree(task, stopped)
+    return task, "budget_retried"
 
 
 def _question_of(form: Mapping[str, str]) -> str:
@@ -149,7 +170,7 @@ def _question_of(form: Mapping[str, str]) -> str:
     return form["question"]
 
 
-ACTIONS: Mapping[str, Callable[[Swarm, Task, Mapping[str, str]], Awaitable[Task]]] = {
+ACTIONS: Mapping[str, Callable[[Swarm, Task, Mapping[str, str]], Awaitable[Acted]]] = {
     "retry": _retry,
     "cancel": _cancel,
     "say": _say,
