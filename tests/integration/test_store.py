@@ -28,7 +28,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EVERY_QUERY: dict[str, Query] = {
     "failed_runs": queries.failed_runs(NOW, NOW),
     "page of failed runs": queries.page(
-        "agent_runs", "started_at", 5, None, (NOW, NOW), status=["error", "timeout"], role="scout"
+        "agent_runs", "started_at", 5, None, (NOW, NOW), status=["error", "timeout"], role="scout", agent_id="scout-1"
     ),
     "needing_person": queries.needing_person("scout", ["dead_letter", "input_required"], 5),
     "ended_since": queries.ended_since("scout", datetime(2026, 1, 1, tzinfo=UTC), 5),

@@ -20,6 +20,7 @@ from fireswarm.contracts.store import (
     Committed,
     Create,
     Delete,
+    Explained,
     Merge,
     Nearest,
     Operator,
@@ -53,6 +54,7 @@ __all__ = [
     "Embedded",
     "Embedder",
     "Merge",
+    "Explained",
     "Nearest",
     "Operator",
     "Query",
@@ -73,6 +75,7 @@ class Store(Protocol):
     async def get(self, path: str) -> Snapshot: ...
     async def get_many(self, paths: Sequence[str]) -> list[Snapshot]: ...
     async def query(self, query: Query) -> list[Snapshot]: ...
+    async def explain(self, query: Query) -> Explained: ...
     async def count(self, query: Query) -> int: ...
     async def commit(self, writes: Sequence[Write], *, together: bool = False) -> Committed: ...
     def as_stored(self, data: Mapping[str, Any]) -> Mapping[str, Any]: ...

@@ -110,6 +110,16 @@ class Query:
     nearest: Nearest | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The results of a query, the indexes that served it, the billed reads, and the seconds in the store."""
+
+    snapshots: tuple[Snapshot, ...]
+    indexes: tuple[str, ...]
+    reads: int
+    seconds: float
+
+
 @dataclass(slots=True)
 class Usage:
     """Operations as Firestore bills them, counted by the adapter."""

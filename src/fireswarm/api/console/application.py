@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import anyio
 from anyio import to_thread
@@ -20,14 +20,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fireswarm.api.console.access import Visitor
+from fireswarm.api.console.forms import MAX_FORM_BYTES, read_form
 from fireswarm.api.console.live import LivePage
-from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, overview, spend
-from fireswarm.api.console.pages.work import files, forks, questions, run_list, runs, task, tasks
+from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, memory, overview, spend
+from fireswarm.api.console.pages.work import files, forks, new, questions, run_list, runs, task, tasks
 from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
-from fireswarm.api.middleware import LOOPBACK_HOSTS, MAX_BODY_BYTES, Gate
+from fireswarm.api.middleware import LOOPBACK_HOSTS, Gate
 from fireswarm.api.problems import refusal_of
 from fireswarm.api.session import attachment
-from fireswarm.errors import FireswarmError, StoreUnavailable
+from fireswarm.errors import FireswarmError, InvalidInput, StoreUnavailable
 
 STATIC = {name: Path(__file__).parent / "static" / name for name in ("console.css", "console.js", "icon.svg")}
 
@@ -42,7 +43,6 @@ HEADERS: Mapping[str, str] = {
 }
 """No script, style or address but the console's own, and no frame around it: its pages show what strangers wrote."""
 
-MAX_FIELDS = 200
 PAGE_SECONDS = 8.0
 """Time limit for the reads of a page: a store that is gone would let it wait for a minute."""
 
@@ -53,7 +53,7 @@ PAGES: Mapping[str, PageMaker] = {
     "/": overview.show,
     "/inbox": inbox.show,
     "/tasks": tasks.show,
-    "/new": tasks.show_form,
+    "/new": new.show,
     "/tasks/{task_id}": task.show,
     "/tasks/{task_id}/plan": questions.show_plan,
     "/tasks/{task_id}/fork": forks.show_form,
@@ -63,16 +63,20 @@ PAGES: Mapping[str, PageMaker] = {
     "/runs": run_list.show,
     "/runs/{run_id}": runs.show,
     "/agents": agents.show,
-    "/mail": mail.show_mail,
-    "/memory": mail.show_memory,
+    "/mail": mail.show,
+    "/memory": memory.show,
+    "/memory/{fact_id}": memory.show_fact,
     "/spend": spend.show,
     "/store": documents.show,
+    "/store/query": documents.show_query,
     "/store/{collection}": documents.show_collection,
     "/jump": jump.show,
 }
 ACTIONS: Mapping[str, PageMaker] = {
-    "/tasks": tasks.submit,
+    "/tasks": new.submit,
     "/budget": spend.set_budget,
+    "/store/backup": documents.back_up,
+    "/memory/{fact_id}/mark": memory.mark,
     "/tasks/chosen": tasks.act_on_chosen,
     "/tasks/{task_id}/plan": questions.change_plan,
     "/tasks/{task_id}/fork": forks.make,
@@ -104,7 +108,7 @@ def make_console(console: WebConsole, hosts: Collection[str] | None = LOOPBACK_H
     app = Starlette(routes=routes, exception_handlers={HTTPException: _show_http_error, Exception: _show_fault})
     app.router.redirect_slashes = False
     app.state.console = console
-    return _known_first(Gate(app, AnyCaller(), console.redactor, hosts, MAX_BODY_BYTES), console)
+    return _known_first(Gate(app, AnyCaller(), console.redactor, hosts, MAX_FORM_BYTES), console)
 
 
 def _known_first(app: ASGIApp, console: WebConsole) -> ASGIApp:
@@ -145,12 +149,12 @@ def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Res
             return await _render(console, None, Shown("enter.html", status=401), request)
         path = {name: str(value) for name, value in request.path_params.items()}
         try:
-            form = dict(parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=MAX_FIELDS))
-        except ValueError:
-            return await _respond(console, visitor, _problem(422, "too many fields", "Send fewer fields."), request)
+            form, uploads = await read_form(request)
+        except InvalidInput as error:
+            return await _respond(console, visitor, _problem(422, "invalid input", str(error)), request)
         if method == "POST" and (reason := _reason_to_refuse(request, visitor, form)):
             return await _respond(console, visitor, _problem(403, "not allowed", reason), request)
-        visit = Visit(console, visitor, path, dict(request.query_params), form)
+        visit = Visit(console, visitor, path, dict(request.query_params), form, uploads)
         answer: Answer = _problem(503, "store away", "The store does not answer. Load the page again in a moment.")
         try:
             with anyio.move_on_after(PAGE_SECONDS) as limit:

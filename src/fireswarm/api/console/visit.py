@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from fireswarm.api.console.access import Entrance, Visitor
 from fireswarm.api.console.feed import Feed
+from fireswarm.api.console.forms import Upload
 from fireswarm.api.console.rendering import clean_text, make_environment
 from fireswarm.client import Swarm
 from fireswarm.errors import InvalidInput
@@ -45,13 +46,17 @@ class WebConsole:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request of a known browser: ``path`` are the parts of its address, ``form`` are the fields of a form."""
+    """One request of a known browser: ``path`` are the parts of its address.
+
+    ``form`` are the fields of a form, ``files`` those that came with it.
+    """
 
     console: WebConsole
     visitor: Visitor
     path: Mapping[str, str]
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: tuple[Upload, ...] = ()
 
     @property
     def swarm(self) -> Swarm:
@@ -107,6 +112,9 @@ DONE: Mapping[str, str] = {
     "cancel": "The task is canceled.",
     "say": "The task's model hears this before its next call.",
     "retry_late": "The task is queued again, without its deadline, which had passed.",
+    "fact_wrong": "The fact is marked as wrong: no agent is told it again.",
+    "fact_right": "The mark is removed.",
+    "backed_up": "The backup is written: it is the first of the list below.",
     "budget": "The budget is set.",
     "budget_stopped": "The budget is set. Tasks that stopped for a budget are below: try them again.",
     "budget_retried": "The budget is set, and the tasks that stopped for it are queued again.",

@@ -49,11 +49,10 @@ def _existing(settings: Settings, data: Path | None) -> Path:
 
 
 def _data_file(settings: Settings) -> Path:
-    from firelite.storage.lockfile import read_endpoint
-
+    data = archive.data_in_use(settings)
+    if data is not None:
+        return data
     path, uri = settings.path(settings.store.data), settings.store.uri
-    if uri == "embedded" or (path.exists() and uri == f"firelite://{read_endpoint(path)}"):
-        return path
     raise InvalidInput(
         f"the settings or the environment name the store {uri}, which is not served from {path}: name a data file with "
         f"--data, on the machine where it is"

@@ -47,6 +47,7 @@ COMPOSITES: dict[str, tuple[tuple[tuple[str, Direction], ...], ...]] = {
         (("role", "asc"), ("started_at", "desc")),
         (("session_hash", "asc"), ("started_at", "desc")),
         (("task_id", "asc"), ("started_at", "desc")),
+        (("agent_id", "asc"), ("started_at", "desc")),
     ),
     MAILBOX: (
         (("status", "asc"), ("created_at", "desc")),

@@ -10,12 +10,14 @@ import gzip
 import io
 import json
 import os
+import re
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -23,12 +25,17 @@ from firelite.errors import CorruptDataFile
 from fireswarm.contracts.base import count_noun
 from fireswarm.errors import InvalidInput
 from fireswarm.settings import Settings
-from fireswarm.settings.run_folders import make_state_folder
+from fireswarm.settings.run_folders import make_private_folder, make_state_folder
 
 FORMAT = 1
 CHUNK_BYTES = 1024 * 1024
 DATA, BLOBS, SUMMARY = "store.db", "blobs", "backup.json"
 """Members of the archive. The summary is the last one: an archive without it was cut off."""
+
+BACKUPS, MAX_BACKUPS = "backups", 10
+"""Folder beside the data file, and how many of the backups in it are kept."""
+
+_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{6}\.tar\.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +208,64 @@ def _temporary_folder(parent: Path) -> Generator[Path]:
     make_state_folder(parent)
     with tempfile.TemporaryDirectory(dir=parent, prefix=".restore-") as folder:
         yield Path(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class BackupFile:
+    """A backup beside the data file: path, bytes, time of its last change."""
+
+    path: Path
+    size: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """Sizes of a data file in bytes, and its backups, newest first; the newest *most* of them stay."""
+
+    documents: int
+    document_bytes: int
+    file_bytes: int
+    backups: tuple[BackupFile, ...]
+    most: int = MAX_BACKUPS
+
+
+def data_in_use(settings: Settings) -> Path | None:
+    """Return the data file that the settings' store is served from, which may not exist yet; None for another store."""
+    from firelite.storage.lockfile import read_endpoint
+
+    path, uri = settings.path(settings.store.data), settings.store.uri
+    return path if uri == "embedded" or (path.exists() and uri == f"firelite://{read_endpoint(path)}") else None
+
+
+def measure(data: Path) -> StoreSize:
+    """Return the size of a data file at its last commit, also while it is in use."""
+    from firelite.database import Database
+    from firelite.wire import admin
+
+    with Database.open(data, read_only=True) as database:
+        stats = admin.stats(database)
+    return StoreSize(stats.documents, stats.document_bytes, stats.file_bytes, tuple(_backups_of(data)))
+
+
+def back_up_now(settings: Settings, now: datetime) -> Path:
+    """Write a backup beside the data file, named by its time; the oldest ones beyond ten are deleted.
+
+    Raises InvalidInput if the store is not of this machine, and a FireliteError if it cannot be copied.
+    """
+    data = data_in_use(settings)
+    if data is None:
+        raise InvalidInput(f"the store {settings.store.uri} is not of this machine: Firestore has backups of its own")
+    make_private_folder(data.parent / BACKUPS)
+    target = data.parent / BACKUPS / f"{now:%Y-%m-%dT%H-%M-%S-%f}.tar.gz"
+    back_up(data, blobs_folder(settings), target)
+    for old in _backups_of(data)[MAX_BACKUPS:]:
+        old.path.unlink(missing_ok=True)
+    return target
+
+
+def _backups_of(data: Path) -> list[BackupFile]:
+    """Return the backups that `back_up_now` wrote, newest first."""
+    files = [(path, path.stat()) for path in (data.parent / BACKUPS).glob("*.tar.gz") if _NAME.fullmatch(path.name)]
+    found = [BackupFile(path, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC)) for path, stat in files]
+    return sorted(found, key=lambda file: file.path.name, reverse=True)

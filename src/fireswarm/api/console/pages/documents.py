@@ -1,14 +1,22 @@
-"""The store as it is: how many documents each collection has, and the documents themselves, a page at a time."""
+"""The store as it is: its collections, their documents a page at a time, queries with their plan, and backups."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast, get_args
 
-from fireswarm.api.console.visit import Shown, Visit
-from fireswarm.contracts.ports import Query, Snapshot
-from fireswarm.errors import NotFound
+import anyio
+from anyio import to_thread
+
+from fireswarm.api.console.visit import Goto, Shown, Visit
+from fireswarm.api.models.base import storable
+from fireswarm.contracts.ports import Operator, Query, Snapshot
+from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents import paths, queries
+from fireswarm.swarm.opening.archive import back_up_now, data_in_use, measure
 
 COLLECTIONS: Mapping[str, str] = {
     paths.TASKS: "tasks",
@@ -32,15 +40,102 @@ COUNTED_SECONDS = 60.0
 """How long the counts are kept: a count costs a read for each thousand documents."""
 
 
+OPERATORS: tuple[str, ...] = get_args(Operator)
+
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}(\.[A-Za-z_][A-Za-z0-9_]{0,99}){0,5}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)?")
+
+
 async def show(visit: Visit) -> Shown:
     """Make the page of the collections."""
-    counts = await visit.console.feed.remember("documents by collection", COUNTED_SECONDS, lambda: _count(visit))
+    parts, feed = visit.swarm.parts, visit.console.feed
+    counts = await feed.keep("documents by collection", COUNTED_SECONDS, lambda: _count(visit))
     rows = [(name, meaning, counts[name]) for name, meaning in COLLECTIONS.items()]
-    return Shown("store.html", {"rows": rows, "uri": visit.swarm.parts.settings.store.uri})
+    data = data_in_use(parts.settings)
+    size = None
+    if data is not None and data.is_file():
+        size = await feed.remember("size", COUNTED_SECONDS, lambda: to_thread.run_sync(measure, data))
+    values = {
+        "rows": rows,
+        "uri": parts.settings.store.uri,
+        "size": size,
+        "kept": await feed.keep("due", COUNTED_SECONDS, lambda: _count_due(visit)),
+        "operators": OPERATORS,
+    }
+    return Shown("store.html", values)
 
 
 async def _count(visit: Visit) -> dict[str, int]:
     return {name: await visit.swarm.parts.store.count(Query(name)) for name in COLLECTIONS}
+
+
+async def _count_due(visit: Visit) -> list[tuple[str, str, int]]:
+    """Return what is deleted after a time, that time in words, and how many documents have reached it."""
+    parts = visit.swarm.parts
+    now, days = parts.clock.now(), parts.mailbox.policy.retention_days
+    old = Query(paths.MAILBOX, (("created_at", "<=", now - timedelta(days=days)),))
+    ended = Query(paths.CONTEXTS, (("expires_at", "<=", now),))
+    return [
+        (paths.MAILBOX, f"{days:g} days after a message was sent", await parts.store.count(old)),
+        (
+            paths.CONTEXTS,
+            f"{parts.settings.state.retention_days:g} days after a conversation ended",
+            await parts.store.count(ended),
+        ),
+    ]
+
+
+async def back_up(visit: Visit) -> Goto:
+    """Write a backup of the store of this machine. Raises InvalidInput for a store elsewhere."""
+    settings = visit.swarm.parts.settings
+    with anyio.CancelScope(shield=True):  # the time limit of a page is not that of a backup
+        await to_thread.run_sync(back_up_now, settings, visit.swarm.parts.clock.now())
+    visit.console.feed.forget()
+    return Goto("/store", "backed_up")
+
+
+async def show_query(visit: Visit) -> Shown:
+    """Run a query, and make the page of its results and its plan. Raises InvalidInput for what is no query."""
+    if not visit.visitor.acts:
+        raise InvalidInput("this link may only look at pages: queries need a link of an operator")
+    given = {name: visit.query.get(name, "").strip() for name in ("collection", "field", "operator", "value", "order")}
+    given["collection"] = given["collection"] or paths.TASKS
+    query = _read_query(given)
+    found = await visit.swarm.parts.store.explain(query)
+    rows = [(snapshot.id, snapshot.update_time, _as_text(snapshot)) for snapshot in found.snapshots]
+    values = {"rows": rows, "found": found, "given": given, "collections": list(COLLECTIONS), "operators": OPERATORS}
+    return Shown("query.html", values)
+
+
+def _read_query(given: Mapping[str, str]) -> Query:
+    """Return the query of a form. Raises InvalidInput."""
+    name, field, operator, order = given["collection"], given["field"], given["operator"], given["order"]
+    if name not in COLLECTIONS:
+        raise InvalidInput(f"there is no collection {name!r}; known: {', '.join(COLLECTIONS)}")
+    for path in filter(None, (field, order.removeprefix("-"))):
+        if not _FIELD.fullmatch(path):
+            raise InvalidInput(f"{path!r} is no field: write it as status, or trace.chain_id")
+    if field and operator not in OPERATORS:
+        raise InvalidInput(f"unknown operator {operator!r}; known: {', '.join(OPERATORS)}")
+    where: tuple[tuple[str, Operator, Any], ...] = (
+        ((field, cast("Operator", operator), _read_value(given["value"], operator)),) if field else ()
+    )
+    direction = "desc" if order.startswith("-") else "asc"
+    return Query(name, where, ((order.removeprefix("-"), direction),) if order else (), SHOWN)
+
+
+def _read_value(text: str, operator: str) -> Any:
+    """Return the value that a text is: a time, JSON, or the text itself. Raises InvalidInput for what is no list."""
+    value: Any = text
+    try:
+        value = storable(json.loads(text))
+    except (ValueError, RecursionError):
+        if _TIME.fullmatch(text):
+            moment = datetime.fromisoformat(text)
+            value = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if operator in ("in", "not-in", "array_contains_any") and not isinstance(value, list):
+        raise InvalidInput(f'{operator} takes a list of values, such as ["done", "canceled"]')
+    return value
 
 
 async def show_collection(visit: Visit) -> Shown:

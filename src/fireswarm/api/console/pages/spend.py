@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -62,7 +63,7 @@ async def show(visit: Visit) -> Shown:
     return Shown("spend.html", values)
 
 
-def _tables(spending: Spending) -> dict[str, list[tuple[str, str, Mapping[str, Any]]]]:
+def _tables(spending: Spending) -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
     """Return the rows of each table: a name, the text that is shown, and the sums."""
     named = {"model": spending.by_model, "role": spending.by_role}
     tables = {title: [(name, name, sums.fields()) for name, sums in sort_by_cost(by)] for title, by in named.items()}
@@ -124,6 +125,9 @@ async def set_budget(visit: Visit) -> Goto:
 def read_usd(form: Mapping[str, str]) -> float:
     """Return the amount of a form. Raises InvalidInput."""
     try:
-        return float(form.get("usd", ""))
+        usd = float(form.get("usd", ""))
     except ValueError:
         raise InvalidInput("give the budget in USD as a number") from None
+    if not 0 < usd < math.inf:
+        raise InvalidInput("give a budget greater than 0")
+    return usd

@@ -55,7 +55,8 @@ function replace(region, other) {
 }
 
 async function refresh() {
-  if (document.visibilityState !== "visible" || "sent" in document.body.dataset) return;  // the answer to a form
+  const rings = localStorage.getItem("fireswarm-bell");  // then a tab in the background hears too
+  if ((document.visibilityState !== "visible" && !rings) || "sent" in document.body.dataset) return;  // the answer to a form
   if (reading) { again = true; return; }
   reading = true;
   try {
@@ -66,6 +67,7 @@ async function refresh() {
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     say(fresh.getElementById("away")?.hidden === false ? STORE : "");
     document.title = fresh.title;
+    ring();
     for (const region of document.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(region.id);
       if (!other || bare(region) === bare(other)) continue;
@@ -90,6 +92,31 @@ function follow() {
   });
   if (navigator.locks) navigator.locks.request("fireswarm-events", open); else open();
 }
+
+// A person asked to be told of what waits, in any tab; the browser shows it once, whichever tab hears of it first.
+const bell = document.getElementById("bell"), TOLD = "fireswarm-told";
+const waitingNow = () => Number(/^\((\d+)/.exec(document.title)?.[1] ?? 0);
+
+function ring() {
+  if (!("Notification" in window) || Notification.permission !== "granted" || !localStorage.getItem("fireswarm-bell")) return;
+  const count = waitingNow(), told = Number(localStorage.getItem(TOLD) ?? 0);
+  localStorage.setItem(TOLD, count);
+  if (count > told) new Notification("fireswarm", { body: `${count} waiting for you`, tag: "fireswarm" });
+}
+
+function drawBell() {
+  if (!bell || !("Notification" in window)) return;
+  const on = Notification.permission === "granted" && localStorage.getItem("fireswarm-bell");
+  bell.textContent = on ? "Notify me no more" : "Notify me of new items";
+  bell.hidden = false;
+}
+
+bell?.addEventListener("click", async () => {
+  if (localStorage.getItem("fireswarm-bell")) localStorage.removeItem("fireswarm-bell");
+  else if (await Notification.requestPermission() === "granted") localStorage.setItem("fireswarm-bell", "on");
+  localStorage.setItem(TOLD, waitingNow());
+  drawBell();
+});
 
 function tick() {
   for (const time of document.querySelectorAll("time")) {
@@ -134,6 +161,7 @@ document.addEventListener("submit", (event) => {
 
 document.addEventListener("visibilitychange", refresh);
 if (location.search.includes("done=")) history.replaceState(null, "", location.pathname);
+drawBell();
 follow();
 refresh();  // what changed before the stream began may be in no list yet
 setInterval(tick, RETRY_MS);

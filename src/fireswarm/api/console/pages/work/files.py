@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from itertools import zip_longest
 from typing import Any
 
@@ -21,6 +22,8 @@ MAX_SHOWN_CHARS = 200_000
 
 MAX_ROWS, MAX_COLUMNS, MAX_CELL_CHARS, MAX_FIELDS = 200, 40, 300, 200
 """What is shown of a table, and of the fields of a JSON document."""
+
+_COLUMNS = frozenset(map(str, range(MAX_COLUMNS)))
 
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 """Beginnings of pictures that hold no code; an SVG is shown as text."""
@@ -39,8 +42,12 @@ async def show(visit: Visit) -> Shown:
     name = name_of(artifact)
     kind, shown, is_cut = _prepare(content, name, visit.console.redactor)
     kind = "markdown" if kind == "text" and artifact.type == ANSWER else kind
+    sort = visit.query.get("sort", "")
+    if kind == "table" and shown:
+        shown = [shown[0], *sort_rows(shown[1:], sort)]
     values = {
         "task": task,
+        "sort": sort,
         "number": visit.path["number"],
         "name": name,
         "artifact": artifact,
@@ -50,6 +57,23 @@ async def show(visit: Visit) -> Shown:
         "is_cut": is_cut,
     }
     return Shown("file.html", values)
+
+
+def sort_rows(rows: list[list[str]], sort: str) -> list[list[str]]:
+    """Sort rows by the column of this number, from 0; with a ``-``, in reverse. Numbers come before texts."""
+    column = sort.removeprefix("-")
+    if column not in _COLUMNS:
+        return rows
+
+    def key(row: list[str]) -> tuple[bool, float, str]:
+        cell = row[int(column)] if int(column) < len(row) else ""
+        try:
+            number = float(cell.replace(",", "."))
+        except ValueError:
+            return True, 0.0, cell
+        return (False, number, "") if math.isfinite(number) else (True, 0.0, cell)
+
+    return sorted(rows, key=key, reverse=sort.startswith("-"))
 
 
 async def _find(visit: Visit) -> tuple[Task, Artifact]:

@@ -33,7 +33,7 @@ SORTED = 500
 KEPT_SECONDS = 30.0
 """How long a list is kept: each run costs a read, and so does its task."""
 
-FILTERS = ("status", "role", "day", "sort")
+FILTERS = ("status", "role", "agent", "day", "sort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,11 @@ async def _read(swarm: Swarm, given: Mapping[str, str], span: queries.Span, curs
     store, sort = swarm.parts.store, given["sort"]
     limit = SORTED if sort else DEFAULT_LIMIT
     after = decode_cursor(cursor, RUNS) if cursor and not sort else None
-    chosen = {"status": STATUSES.get(given["status"]), "role": given["role"] or None}
+    chosen = {
+        "status": STATUSES.get(given["status"]),
+        "role": given["role"] or None,
+        "agent_id": given["agent"] or None,
+    }
     snapshots = await store.query(queries.page(RUNS, "started_at", limit + 1, after, span, **chosen))
     runs, others = parse_all(snapshots[:limit], parse_run_snapshot)
     rows = [RunRow(run, None, work_seconds(run)) for run in runs]

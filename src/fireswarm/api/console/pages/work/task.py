@@ -20,6 +20,7 @@ from fireswarm.storage.documents.paths import RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.records.artifacts import name_of, read_answer
 from fireswarm.swarm.records.budgets import read_limits
+from fireswarm.swarm.records.spending import sort_by_cost, sum_runs
 from fireswarm.swarm.submission.fork_task import find_following
 
 SHOWN_RUNS = 20
@@ -61,6 +62,7 @@ async def show(visit: Visit) -> Shown:
         "why": await swarm.explain(task, relatives),
         "blockers": _blockers_of(task, relatives),
         "work": sum_work(runs),
+        "roles_cost": sort_by_cost(sum_runs(chain_runs).by_role),
         "questions": await shown_questions(swarm, task),
         "answer": answer[:MAX_ANSWER_CHARS],
         "answer_is_cut": len(answer) > MAX_ANSWER_CHARS,

@@ -1,4 +1,4 @@
-"""The list of tasks with filters, and the form of a new objective."""
+"""The list of tasks with filters, and what is done to several of them at once."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from fireswarm.api.console.visit import Goto, Shown, Visit
+from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.api.paging import DEFAULT_LIMIT
 from fireswarm.api.reading.task_pages import TaskFilters, read_task_page
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
-from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY, StatusReason, Task, TaskStatus
-from fireswarm.contracts.swarm.task_fields import make_spec
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import FireswarmError, InvalidInput, NotFound
 
-MAX_DIGITS, MAX_TEXT_CHARS = 10, 200
+MAX_TEXT_CHARS = 200
 
 SORTED, SORTED_SECONDS = 500, 60.0
 """Number of tasks among which the slowest are found, and how long they are kept: each costs a read."""
@@ -127,48 +124,8 @@ async def _outcome_of(swarm: Swarm, task: Task, do: str) -> str:
         return f"not changed: {error}"
 
 
-async def show_form(visit: Visit) -> Shown:
-    """Make the form of a new objective. Raises InvalidInput for a browser that may only look."""
-    if not visit.visitor.acts:
-        raise InvalidInput("this link may only look: ask for a link of an operator")
-    roles = sorted(visit.swarm.parts.roles.values(), key=lambda card: card.name)
-    return Shown("new.html", {"roles": roles, "default": DEFAULT_ROLE})
-
-
-async def submit(visit: Visit) -> Goto:
-    """Submit an objective, and go to its task."""
-    form = visit.form
-    fields = {
-        "objective": form.get("objective", "").replace("\r\n", "\n").strip(),
-        "assigned_to": form.get("role") or DEFAULT_ROLE,
-        "session_hash": visit.swarm.session,
-        "created_by": "console",
-        "priority": _whole_number(form.get("priority") or str(DEFAULT_PRIORITY), "priority"),
-        "expected_outcome": form.get("expected_outcome", "").strip(),
-        "review_plan": form.get("review_plan") == "yes",
-        "context": _place(form.get("path", "").strip()),
-    }
-    if not fields["objective"]:
-        raise InvalidInput("say what is to be done")
-    submitted = await visit.swarm.submit(make_spec(**fields))
-    return Goto(f"/tasks/{submitted.task_id}", "submitted" if submitted.created else "known")
-
-
-def _place(path: str) -> dict[str, str]:
-    """Return a folder as context. Raises InvalidInput for one that this machine does not have."""
-    if path and not Path(path).expanduser().exists():
-        raise InvalidInput(f"the folder {path} does not exist on the machine of the console")
-    return {"path": str(Path(path).expanduser().resolve())} if path else {}
-
-
 def _one_of(words: Collection[str], given: str) -> str:
     """Return a word of *words*, or "" for none. Raises InvalidInput with the known ones for another."""
     if given and given not in words:
         raise InvalidInput(f"unknown filter {given!r}; known: {', '.join(words)}")
     return given
-
-
-def _whole_number(text: str, name: str) -> int:
-    if text.strip() and not (text.strip().isdecimal() and len(text.strip()) < MAX_DIGITS):
-        raise InvalidInput(f"{name} must be a whole number")
-    return int(text.strip() or 0)
