@@ -30,6 +30,10 @@ SCREENS = (
     "tasks?role=memory",
     "store",
     "store/agent_tasks",
+    "store/query?collection=agent_tasks&field=status&operator=%3D%3D&value=done&order=-updated_at",
+    "runs",
+    "runs?status=failed&sort=longest",
+    "spend?within=today",
     "jump?q=it",
 )
 
@@ -127,7 +131,7 @@ def test_every_action_works_without_a_script(place: Place, browser: Browser) -> 
         page = console.page
         console.open("new")
         page.get_by_label("What is to be done").fill("paint the gate")
-        page.get_by_label("Role").select_option("scout")
+        page.get_by_label("Role", exact=True).select_option("scout")
         page.get_by_role("button", name="Submit").click()
         task = page.url.partition("/tasks/")[2].partition("?")[0]
         while not page.get_by_label("Which color?").count():

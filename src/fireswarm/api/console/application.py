@@ -213,6 +213,7 @@ async def _render(
         "done": DONE.get(request.query_params.get("done", ""), "") if visitor else "",
         "away": console.feed.away,
         "sent": request.method == "POST",
+        "settles": f"{console.feed.settle_seconds:g}",
         **page.values,
     }
     template = console.environment.get_template(page.template)

@@ -112,7 +112,7 @@ class Feed(Kept):
         """
         settled, usage = True, self.swarm.parts.store.usage
         while self._pages:
-            with anyio.move_on_after(MINUTE if settled else SETTLED_SECONDS * self._longer) as silent:
+            with anyio.move_on_after(MINUTE if settled else self.settle_seconds) as silent:
                 await self._news.wait()
             if silent.cancelled_caught and settled:
                 continue
@@ -123,6 +123,11 @@ class Feed(Kept):
             if self.billed and (pause := self._pace.pay(reads - before, anyio.current_time())) > PAUSE_SECONDS:
                 return pause
         return 0.0
+
+    @property
+    def settle_seconds(self) -> float:
+        """Time after which what pages keep is read anew."""
+        return SETTLED_SECONDS * self._longer
 
     @property
     def _longer(self) -> int:

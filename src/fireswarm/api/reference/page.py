@@ -92,6 +92,7 @@ def render_reference(document: JsonObject, redactor: Redactor) -> str:
         "visitor": None,
         "waiting": "",
         "sent": False,
+        "settles": "0",
         "done": "",
         "api": document["info"],
         "tags": tags,

@@ -32,6 +32,17 @@ function bare(region) {
   return copy.innerHTML;
 }
 
+// On a narrow screen a row is a card: each cell says the name of its column.
+function label(root) {
+  for (const table of root.querySelectorAll("main .wide table")) {
+    const names = [...table.querySelectorAll("thead th")].map((each) => each.textContent.trim());
+    for (const row of table.querySelectorAll("tbody tr")) {
+      [...row.cells].forEach((cell, at) => { if (names[at] && cell.colSpan === 1) cell.dataset.label = names[at]; });
+    }
+    table.dataset.cards = "";
+  }
+}
+
 const nameOf = (details) => details.id || details.querySelector("summary")?.textContent;
 
 function keep(from, to) {
@@ -65,6 +76,7 @@ async function refresh() {
     if (response.status === 503) { say(STORE); return; }
     if (!response.ok) return;
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    label(fresh);
     say(fresh.getElementById("away")?.hidden === false ? STORE : "");
     document.title = fresh.title;
     ring();
@@ -161,7 +173,9 @@ document.addEventListener("submit", (event) => {
 
 document.addEventListener("visibilitychange", refresh);
 if (location.search.includes("done=")) history.replaceState(null, "", location.pathname);
+label(document);
 drawBell();
 follow();
-refresh();  // what changed before the stream began may be in no list yet
+refresh();  // what changed before the stream began may be in no list yet,
+setTimeout(refresh, 1000 * document.body.dataset.settles);  // and what the server had kept is older
 setInterval(tick, RETRY_MS);
