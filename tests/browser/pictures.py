@@ -66,7 +66,8 @@ def draw_garden(folder: Path, browser: Browser, to: Path) -> None:
             task = console.page.locator("tbody a").first.get_attribute("href") or ""
         screens = {
             "overview": "", "inbox": "inbox", "tasks": "tasks", "agents": "agents", "mail": "mail", "memory": "memory",
-            "spend": "spend", "runs": "runs?sort=longest", "new": "new", "store": "store", "task": task.removeprefix("/ui/"),
+            "spend": "spend", "runs": "runs?sort=longest", "new": "new", "store": "store",
+            "task": task.removeprefix("/ui/"),
         }  # fmt: skip
         draw(served, browser, screens, to)
 

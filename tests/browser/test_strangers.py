@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.support.screens import WAIT_MS, Place, open_place, watched
+from tests.support.fleet import lay_out
+from tests.support.providers import Received, Reply
+from tests.support.screens import WAIT_MS, Place, open_place, serve_place, watched
+from tests.support.walk import VARIABLES, serving_models, walk_settings
 
 CALL = "alert(1)"
 EVENTS = ("onerror", "onload", "onfocus autofocus", "onmouseover", "ontoggle", "onbegin", "onanimationstart")
@@ -106,3 +109,48 @@ def test_words_of_strangers_do_nothing(place: Place, browser: Browser) -> None:
         page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=https://evil.example/x.png>')")
         expect(page.locator("img[src^='https://evil']")).to_be_attached()
         assert console.faults, "a picture of another host would have been noticed"
+
+
+def plan_strange_words(request: Received) -> Reply:
+    """Answer with half of the payloads, each a paragraph of the text and the objective of a planned task."""
+    half = PAYLOADS[:32] if "the first half" in json.dumps(request.body["messages"]) else PAYLOADS[32:]
+    tasks = [{"key": f"p{at}", "assigned_to": "scout", "objective": each} for at, each in enumerate(half)]
+    return Reply("\n\n".join(half), calls=(("finish", {"answer": half[0], "result": {"tasks": tasks}}),))
+
+
+def test_words_of_a_model_do_nothing_in_conversations_plans_and_forms(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    with serving_models(plan_strange_words) as url:
+        lay_out(tmp_path, {}, settings=walk_settings(url))
+        with serve_place(tmp_path, "architect") as place, watched(place, browser) as console:
+            page, shown = console.page, ""
+            for half in ("the first half", "the second half"):
+                task = place.submit_to_model(f"plan {half}", "architect", "--review-plan")
+                console.open(f"tasks/{task}")
+                expect(page.get_by_role("link", name="See its graph, or change it")).to_be_visible()
+                for path in ("", "/plan", "/conversation", "/fork?before=1"):
+                    console.open(f"tasks/{task}{path}")
+                    shown += page.locator("main").inner_text()
+                run = page.goto(f"{console.address}tasks/{task}")
+                assert run is not None
+                page.get_by_role("link", name="Run 1").click()
+                for details in page.locator("details").all():
+                    details.locator("summary").click()
+                console.open(f"tasks/{task}/plan")
+                page.get_by_role("button", name="Check and draw it").click()
+                expect(page.locator("g.box")).to_have_count(32 if half == "the first half" else len(PAYLOADS) - 32)
+            for field in ("expected_outcome", "path", "context", "depends_on"):
+                console.open("new")
+                page.locator("#more summary").click()
+                page.get_by_label("What is to be done").fill(" ".join(PAYLOADS)[:3_000])
+                page.locator(f"[name={field}]").fill(PAYLOADS[45] + PAYLOADS[-2])
+                page.locator("[name=skill]").fill(PAYLOADS[0])
+                page.get_by_role("button", name="Submit").click()
+                expect(page.get_by_role("alert")).to_be_visible()
+            for path in ("", "inbox", "tasks", "runs", "spend", "store/agent_runs", "jump?q=alert"):
+                console.open(path)
+            assert console.faults == []
+            assert sum(each.split("\n")[0][:40] in shown for each in PAYLOADS) > len(PAYLOADS) // 2

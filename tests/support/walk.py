@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from tests.support.fleet import TRUSTS
@@ -40,12 +40,12 @@ def answer(request: Received) -> Reply:
 
 
 @contextlib.contextmanager
-def serving_models() -> Generator[str]:
+def serving_models(answers: Callable[[Received], Reply] = answer) -> Generator[str]:
     """Serve the models in a thread, since the browser's driver has this one; yields the address."""
     ready, started = threading.Event(), list[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]]()
 
     async def serve() -> None:
-        async with FakeProviders(answer).serving() as server:
+        async with FakeProviders(answers).serving() as server:
             started.append((server.url, asyncio.get_running_loop(), asyncio.Event()))
             ready.set()
             await started[0][2].wait()
