@@ -32,9 +32,10 @@ def line(stream: IO[str] | None) -> str:
 
 
 @contextmanager
-def running(root: Path) -> Generator[subprocess.Popen[str]]:
+def running(root: Path, *options: str, **variables: str) -> Generator[subprocess.Popen[str]]:
+    env = environment() | variables
     process = subprocess.Popen(
-        API, cwd=root, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*API, *options], cwd=root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     with process:
         try:
@@ -70,6 +71,18 @@ def test_api_refuses_to_start_on_an_open_address_without_authentication(root: Pa
         [*API, "--host", "0.0.0.0"], cwd=root, env=environment(), capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 1 and "does not start without authentication" in done.stderr
+
+
+def test_api_on_an_open_address_serves_the_console_to_the_token_and_prints_no_link(root: Path) -> None:
+    token = "a-token-for-tests-of-43-characters-in-length"
+    with running(root, "--host", "0.0.0.0", FIRESWARM_API_TOKEN=token) as process:
+        assert line(process.stdout).startswith("API on http://0.0.0.0:")
+        told = line(process.stdout)
+        assert told.endswith("/ui/, for the token and for nobody else\n") and "key=" not in told
+        url = told.split()[2].rstrip(",").replace("0.0.0.0", "127.0.0.1")
+        assert httpx2.get(url).status_code == 401
+        page = httpx2.get(url, headers={"Authorization": f"Bearer {token}"})
+        assert page.status_code == 200 and "New objective" in page.text
 
 
 def test_occupied_port_is_named_in_the_error(root: Path) -> None:

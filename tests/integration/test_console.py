@@ -160,9 +160,9 @@ async def test_secrets_are_shown_on_no_page(browser: Browser) -> None:
 
 async def test_objective_of_a_form_is_submitted_once(browser: Browser) -> None:
     first = await browser.send("/tasks", objective="Count\r\nthe lines", role="scout", priority="7", review_plan="yes")
-    assert first.status_code == 303 and first.headers["location"].endswith("?done=submitted")
+    assert first.status_code == 303 and first.headers["location"].partition(".")[0].endswith("?done=submitted")
     again = await browser.send("/tasks", objective="Count\r\nthe lines", role="scout")
-    assert again.headers["location"].endswith("?done=known")
+    assert again.headers["location"].partition(".")[0].endswith("?done=known")
     [task] = await browser.swarm.client.tasks()
     assert (task.objective, task.priority, task.review_plan) == ("Count\nthe lines", 7, True)
     assert (task.created_by, task.assigned_to) == ("console", "scout")
@@ -199,7 +199,7 @@ async def test_questions_are_answered_with_their_types(browser: Browser) -> None
     sent = await browser.send(
         f"/tasks/{task.task_id}/answer", back="inbox", **dict(zip(names, ("3", "red", "true"), strict=True))
     )
-    assert sent.headers["location"] == "/ui/inbox?done=answered"
+    assert sent.headers["location"].startswith("/ui/inbox?done=answered.")
     answered = await browser.swarm.client.get(task)
     assert answered.answers == {"count": 3, "color": "red", "sure": True} and answered.status is TaskStatus.QUEUED
     late = await browser.send(f"/tasks/{task.task_id}/answer", **{names[0]: "4"})
@@ -235,7 +235,7 @@ async def test_task_that_gave_up_is_tried_again_from_the_inbox(browser: Browser)
     await browser.swarm.settle(await browser.swarm.claim_one(), Failed("broken"))
     assert "broken" in await browser.page("/inbox")
     sent = await browser.send(f"/tasks/{task.task_id}/retry", back="inbox")
-    assert sent.headers["location"] == "/ui/inbox?done=retry"
+    assert sent.headers["location"].startswith("/ui/inbox?done=retry.")
     assert (await browser.swarm.client.get(task)).status is TaskStatus.QUEUED
     assert "Nothing waits for a person" in await browser.page("/inbox")
 

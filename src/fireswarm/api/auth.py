@@ -1,4 +1,4 @@
-"""Authentication: a bearer token, or an identity token signed by Google for this service's audience."""
+"""Authentication: a bearer token, or a token of an identity or of IAP that Google signed for this audience."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+from pydantic import TypeAdapter
 
 from fireswarm.errors import ConfigError, StoreUnavailable
 
@@ -26,6 +27,14 @@ CERTS_SECONDS = 3_600.0
 
 CERTS_AGAIN_SECONDS = 60.0
 """Minimum interval between fetches of the keys for a token with an unknown key."""
+
+CERTS_RETRY_SECONDS = 5.0
+"""Minimum interval after a fetch that failed: callers with forged tokens would otherwise fetch with every request."""
+
+IAP_ISSUERS = frozenset({"https://cloud.google.com/iap"})
+IAP_KEYS_URL = "https://www.gstatic.com/iap/verify/public_key"
+IAP_SKEW_SECONDS = 30
+"""Difference of clocks that Google allows for: IAP signs a header for each request, in the same second."""
 
 ANYONE = "*"
 
@@ -61,47 +70,64 @@ def read_token(given: str, file: Path | None) -> str | None:
 
 async def google_certs() -> Certs:
     """Fetch Google's public keys for identity tokens."""
+    return await _fetch_keys(CERTS_URL)
+
+
+async def iap_keys() -> Certs:
+    """Fetch Google's public keys for the headers of the Identity-Aware Proxy."""
+    return await _fetch_keys(IAP_KEYS_URL)
+
+
+async def _fetch_keys(url: str) -> Certs:
     import httpx2
 
     try:
         async with httpx2.AsyncClient(timeout=10.0) as client:
-            answer = await client.get(CERTS_URL)
+            answer = await client.get(url)
             answer.raise_for_status()
-            return answer.json()
+            return TypeAdapter(dict[str, str]).validate_json(answer.content)
     except (httpx2.HTTPError, ValueError) as error:
-        raise StoreUnavailable(f"cannot fetch Google's public keys from {CERTS_URL}: {error}") from error
+        raise StoreUnavailable(f"cannot fetch Google's public keys from {url}: {error}") from error
 
 
 @dataclass(slots=True)
 class GoogleTokens:
-    """Verifies identity tokens of *accounts* (e-mail addresses, or ``*``) for one audience."""
+    """Verifies tokens of one audience that Google signed; *accounts* are e-mail addresses, or ``*``.
+
+    By default they are identity tokens; `iap_tokens` verifies the header of the Identity-Aware Proxy.
+    """
 
     audience: str
     accounts: frozenset[str]
     fetch: Fetch = google_certs
+    issuers: frozenset[str] = ISSUERS
+    algorithm: str = "RS256"
+    skew_seconds: int = 0
     _certs: Certs = field(default_factory=dict[str, str])
     _fetched: float = float("-inf")
+    _failed: float = float("-inf")
     _busy: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def accepts(self, token: str) -> bool:
         """Return True if *token* is valid: signed by Google, not expired, for this audience and an allowed account."""
-        if token.count(".") != 2:
+        claims = await self.claims(token)
+        if claims is None:
             return False
-        claims = await self._claims(token)
-        if claims is None or claims.get("iss") not in ISSUERS:
-            return False
-        if ANYONE in self.accounts:
-            return True
-        return claims.get("email_verified") is True and str(claims.get("email")).lower() in self.accounts
+        return ANYONE in self.accounts or (claims.get("email_verified") is True and email_of(claims) in self.accounts)
 
-    async def _claims(self, token: str) -> Mapping[str, Any] | None:
+    async def claims(self, token: str) -> Mapping[str, Any] | None:
+        """Return what a valid *token* says of whoever has it, None for another one.
+
+        Raises StoreUnavailable if Google's keys are needed and cannot be fetched.
+        """
         from google.auth import jwt
 
         try:
-            key = jwt.decode_header(token).get("kid")
+            head = jwt.decode_header(token) if token.count(".") == 2 else {}
         except (ValueError, AttributeError, RecursionError):
             return None
-        if not isinstance(key, str):
+        key = head.get("kid")
+        if not isinstance(key, str) or head.get("alg") != self.algorithm:
             return None
         certs = await self._keys(key)
         if key not in certs:
@@ -109,19 +135,43 @@ class GoogleTokens:
 
         def verify() -> Mapping[str, Any] | None:
             try:
-                return jwt.decode(token, certs=certs, audience=self.audience)
+                return jwt.decode(token, certs=certs, audience=self.audience, clock_skew_in_seconds=self.skew_seconds)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 return None  # google-auth's own errors are ValueErrors; others come from claims of a wrong type
 
-        return await anyio.to_thread.run_sync(verify)
+        claims = await anyio.to_thread.run_sync(verify)
+        return claims if claims is not None and str(claims.get("iss")) in self.issuers else None
 
     async def _keys(self, wanted: str) -> Certs:
+        if wanted in self._certs and time.monotonic() - self._fetched <= CERTS_SECONDS:
+            return self._certs
         async with self._busy:
-            age = time.monotonic() - self._fetched
+            now = time.monotonic()
+            age = now - self._fetched
             if age > CERTS_SECONDS or (wanted not in self._certs and age > CERTS_AGAIN_SECONDS):
-                self._certs = await self.fetch()
+                if now - self._failed < CERTS_RETRY_SECONDS:
+                    raise StoreUnavailable("Google's public keys could not be fetched a moment ago: try again in 5 s")
+                try:
+                    self._certs = await self.fetch()
+                except StoreUnavailable:
+                    self._failed = time.monotonic()
+                    raise
                 self._fetched = time.monotonic()
             return self._certs
+
+
+def iap_tokens(audience: str, fetch: Fetch = iap_keys) -> GoogleTokens:
+    """Return what verifies the header that the Identity-Aware Proxy adds to requests for *audience*."""
+    return GoogleTokens(audience, frozenset(), fetch, IAP_ISSUERS, "ES256", IAP_SKEW_SECONDS)
+
+
+def email_of(claims: Mapping[str, Any]) -> str:
+    """Return the e-mail address of a token in lower case, or "" if it has none in ASCII.
+
+    Other letters become ASCII in lower case: the sign of Kelvin becomes a k.
+    """
+    email = claims.get("email")
+    return email.lower() if isinstance(email, str) and email.isascii() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +188,20 @@ class Access:
 
     async def allows(self, authorization: str) -> bool:
         """Return True if the value of an Authorization header is valid."""
-        scheme, _, token = authorization.strip().partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token:
+        token = bearer_of(authorization)
+        if not token:
             return False
-        if self.token and hmac.compare_digest(_digest(token), _digest(self.token)):
-            return True
-        return self.google is not None and await self.google.accepts(token)
+        return self.has_token(token) or (self.google is not None and await self.google.accepts(token))
+
+    def has_token(self, token: str) -> bool:
+        """Return True for the operator's token."""
+        return self.token is not None and hmac.compare_digest(_digest(token), _digest(self.token))
+
+
+def bearer_of(authorization: str) -> str:
+    """Return the token in the value of an Authorization header, or ""."""
+    scheme, _, token = authorization.strip().partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
 
 
 def _digest(text: str) -> bytes:

@@ -24,6 +24,9 @@ BODY_SECONDS = 30.0
 HOST_HEADER = re.compile(r"(?:\[([0-9a-f:.]{2,45})\]|([a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_.])?))(?::([0-9]{1,5}))?")
 """A Host header in lower case: an IPv6 address in brackets, or a name or IPv4 address; then the port, if any."""
 
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+"""Control characters and Unicode's ends of lines, in a path whose escapes are decoded."""
+
 MAX_PORT = 65_535
 ONCE_ONLY = (
     "authorization",
@@ -33,6 +36,8 @@ ONCE_ONLY = (
     "if-match",
     "last-event-id",
     "origin",
+    "x-forwarded-proto",
+    "x-goog-iap-jwt-assertion",
 )
 """Headers that decide on a request."""
 
@@ -83,9 +88,11 @@ class Gate:
             return  # there are no web sockets here; the server closes unanswered ones
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         body = b""
-        refusal = _host_refusal([value for name, value in headers if name == "host"], self.hosts)
-        if refusal is None:
-            refusal = _repeated_refusal([name for name, _ in headers])
+        refusal = (
+            _path_refusal(scope["path"])
+            or _host_refusal([value for name, value in headers if name == "host"], self.hosts)
+            or _repeated_refusal([name for name, _ in headers])
+        )
         if refusal is None and scope["path"] in OPEN_PATHS and scope["method"] == "GET":
             await self.app(scope, _body_then_rest(b"", receive), _safe(send))
             return
@@ -146,6 +153,13 @@ def _repeated_refusal(names: Sequence[str]) -> Refusal | None:
     """Return the refusal of a request that repeats a header: a proxy may have checked the other one."""
     repeated = next((name for name in ONCE_ONLY if names.count(name) > 1), None)
     return None if repeated is None else Refusal(400, "bad_request", f"send the header {repeated} once")
+
+
+def _path_refusal(path: str) -> Refusal | None:
+    """Return the refusal of a path with control characters: the pattern of a route lets a line's end follow it."""
+    if CONTROL_CHARACTERS.search(path) is None:
+        return None
+    return Refusal(400, "bad_request", "the path has control characters: leave them out")
 
 
 def _host_refusal(given: Sequence[str], hosts: Collection[str] | None) -> Refusal | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from fireswarm.contracts.base import SessionName, SettingsSection
 from fireswarm.contracts.model_choice import NO_CHOICE, ModelChoice
@@ -168,6 +169,38 @@ class ReceiverSettings(SettingsSection):
         return address
 
 
+_PEOPLE = re.compile(r"\*|(\*|[a-z0-9.!#$%&'+/=?^_`{|}~-]+)@[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.ASCII)
+"""``*``, ``*@domain``, or an e-mail address without quotes, in lower case."""
+
+
+class ConsoleSettings(SettingsSection):
+    """People who use the console of ``swarm api`` without a link: whom Google's proxy or a token of Google names."""
+
+    operators: tuple[str, ...] = Field(
+        default=(),
+        max_length=1_000,
+        description="e-mail addresses that may look and act; *@DOMAIN: all of a domain; *: all whom the proxy lets in",
+    )
+    viewers: tuple[str, ...] = Field(
+        default=(), max_length=1_000, description="the same, for people who may only look; an operator is none of them"
+    )
+    iap_audience: str = Field(
+        default="",
+        max_length=500,
+        description="audience of the Identity-Aware Proxy in front of `swarm api`, which begins with /projects/; "
+        "empty: its headers count for nothing",
+    )
+
+    @field_validator("operators", "viewers")
+    @classmethod
+    def _check_people(cls, people: tuple[str, ...]) -> tuple[str, ...]:
+        lowered = tuple(each.lower() if each.isascii() else each for each in people)
+        wrong = next((each for each in lowered if not _PEOPLE.fullmatch(each)), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong!r} is no e-mail address, no *@domain and not *")
+        return lowered
+
+
 class Settings(AgentSettings):
     """All settings of the swarm. Relative paths are resolved against ``root``."""
 
@@ -184,6 +217,7 @@ class Settings(AgentSettings):
     state: StateSettings = StateSettings()
     memory: MemorySettings = MemorySettings()
     backbone: BackboneSettings = BackboneSettings()
+    console: ConsoleSettings = ConsoleSettings()
     notify: dict[str, ReceiverSettings] = Field(
         default_factory=dict, max_length=30, description="receivers of notices by name: webhooks and commands"
     )

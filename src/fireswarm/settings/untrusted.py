@@ -180,6 +180,7 @@ GUARDED: Mapping[str, Callable[[Any], bool]] = {
     "backbone.confinement": _among("bubblewrap"),
     "backbone.auto_merge_enabled": _never,
     "backbone.require_human_review": _never,
+    **dict.fromkeys(_keys("console", "operators viewers iap_audience"), _never),
     **dict.fromkeys(_keys("notify.*", "url url_env secret_env command on format console timeout_seconds"), _never),
 }
 """Keys that start programs, choose who receives prompts, files, keys or money, speak for the user, or loosen limits.

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import anyio
 from anyio import to_thread
@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fireswarm.api.console.access import Visitor
+from fireswarm.api.console.access import Stranger, Visitor
 from fireswarm.api.console.forms import MAX_FORM_BYTES, read_form
 from fireswarm.api.console.live import LivePage
 from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, memory, overview, spend
@@ -42,6 +42,10 @@ HEADERS: Mapping[str, str] = {
     "X-Frame-Options": "DENY",
 }
 """No script, style or address but the console's own, and no frame around it: its pages show what strangers wrote."""
+
+_ENDING = {**HEADERS, "Connection": "close"}
+SENDER = "fireswarm.sender"
+"""Key of the visitor or stranger in the scope of a request."""
 
 PAGE_SECONDS = 8.0
 """Time limit for the reads of a page: a store that is gone would let it wait for a minute."""
@@ -87,7 +91,7 @@ logger = logging.getLogger(__name__)
 
 
 class AnyCaller:
-    """Lets every request through the gate: the console checks its cookie itself."""
+    """Lets every request through the gate: the console knows its visitors itself."""
 
     async def allows(self, authorization: str) -> bool:
         """Return True."""
@@ -112,20 +116,41 @@ def make_console(console: WebConsole, hosts: Collection[str] | None = LOOPBACK_H
 
 
 def _known_first(app: ASGIApp, console: WebConsole) -> ASGIApp:
-    """Return the application that refuses a body of an unknown browser before it is read."""
+    """Return the application that finds out who sends a request, and refuses a body of a stranger before it is read."""
 
     async def check(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             request = Request(scope)
             sends = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
-            known = console.entrance.visitor(request.cookies.get(console.entrance.cookie, "")) is not None
-            if (sends or request.method == "POST") and not known:
-                response = Response("open the link of the console first", 401, {**HEADERS, "Connection": "close"})
+            response: Response | None = None
+            sender: Visitor | Stranger = Stranger()
+            try:
+                sender = await console.find_visitor(request)
+                if (sends or request.method == "POST") and not isinstance(sender, Visitor):
+                    response = Response("open the link of the console first", 401, _ENDING)
+            except StoreUnavailable as error:
+                logger.warning("no visitor of the console can be known: %s", error)
+                response = Response("Google's keys cannot be fetched: try again in a minute", 503, _ENDING)
+            if response is not None:
                 await response(scope, receive, send)
                 return
+            scope = {**scope, SENDER: sender}
         await app(scope, receive, send)
 
     return check
+
+
+def _visitor_of(request: Request) -> Visitor | None:
+    """Return the visitor that sends a request, or None for a stranger."""
+    sender = request.scope.get(SENDER)
+    return sender if isinstance(sender, Visitor) else None
+
+
+def _enter_page(request: Request) -> Shown:
+    """Return the page for a stranger, with the address of one whom Google names."""
+    sender = request.scope.get(SENDER)
+    email = sender.email if isinstance(sender, Stranger) else ""
+    return Shown("enter.html", {"email": email}, 403 if email else 401)
 
 
 def beside_api(api: ASGIApp, console: ASGIApp) -> ASGIApp:
@@ -144,9 +169,9 @@ def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Res
 
     async def endpoint(request: Request) -> Response:
         console: WebConsole = request.app.state.console
-        visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
+        visitor = _visitor_of(request)
         if visitor is None:
-            return await _render(console, None, Shown("enter.html", status=401), request)
+            return await _render(console, None, _enter_page(request), request)
         path = {name: str(value) for name, value in request.path_params.items()}
         try:
             form, uploads = await read_form(request)
@@ -174,20 +199,26 @@ def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Res
 def _reason_to_refuse(request: Request, visitor: Visitor, form: Mapping[str, str]) -> str:
     """Return why an action is refused, or "": only a page of this console, shown to this browser, can ask for one."""
     origin = request.headers.get("origin", "")
-    if origin and urlsplit(origin).netloc != request.headers.get("host", ""):
+    if origin and origin != f"{_scheme_of(request)}://{request.headers.get('host', '')}".lower():
         return "The form is not of this console."
     if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
         return "The form is not of this console."
     if not hmac.compare_digest(form.get("token", "").encode(), visitor.form_token.encode()):
         return "The form is too old: load the page again."
     if not visitor.acts:
-        return "This link may only look: ask for a link of an operator."
+        return "You may only look: ask for a link of an operator, or for a place in console.operators."
     return ""
+
+
+def _scheme_of(request: Request) -> str:
+    """Return the scheme of the address in the browser. A proxy tells it; no page of another site can."""
+    told = request.headers.get("x-forwarded-proto", "").strip().lower()
+    return told if told in ("http", "https") else request.url.scheme
 
 
 async def _respond(console: WebConsole, visitor: Visitor, answer: Answer, request: Request) -> Response:
     if isinstance(answer, Goto):
-        query = f"?{urlencode({'done': answer.done})}" if answer.done else ""
+        query = f"?{urlencode({'done': visitor.seal(answer.done)})}" if answer.done else ""
         return RedirectResponse(f"{PREFIX}{answer.path}{query}", 303, HEADERS)
     if isinstance(answer, Download):
         return attachment(answer.content, HEADERS)
@@ -210,7 +241,7 @@ async def _render(
         "visitor": visitor,
         "waiting": waiting,
         "here": request.url.path.removeprefix(PREFIX),
-        "done": DONE.get(request.query_params.get("done", ""), "") if visitor else "",
+        "done": DONE.get(visitor.unseal(request.query_params.get("done", "")), "") if visitor else "",
         "away": console.feed.away,
         "sent": request.method == "POST",
         "settles": f"{console.feed.settle_seconds:g}",
@@ -229,15 +260,14 @@ async def _enter(request: Request) -> Response:
     """Exchange the secret of a link for a cookie. The address without the secret is what the browser keeps."""
     console: WebConsole = request.app.state.console
     entrance = console.entrance
-    given = request.cookies.get(entrance.cookie, "")
     if request.method == "HEAD":  # of a program that previews links: the link is for a browser
         return Response(headers=HEADERS)
     value = entrance.enter(request.query_params.get("key", ""))
-    if value is None and entrance.visitor(given) is None:
-        return await _render(console, None, Shown("enter.html", status=401), request)
+    if value is None and _visitor_of(request) is None:
+        return await _render(console, None, _enter_page(request), request)
     response = RedirectResponse(f"{PREFIX}/", 303, HEADERS)
     if value is not None:
-        secure = request.url.scheme == "https"
+        secure = _scheme_of(request) == "https"
         response.set_cookie(entrance.cookie, value, path=PREFIX, httponly=True, samesite="strict", secure=secure)
     return response
 
@@ -251,7 +281,7 @@ async def _static(request: Request) -> Response:
 
 async def _events(request: Request) -> Response:
     console: WebConsole = request.app.state.console
-    visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
+    visitor = _visitor_of(request)
     if visitor is None:
         return Response(status_code=401)
     return LivePage(console.feed, visitor.form_token, console.stopping)
@@ -265,7 +295,7 @@ async def _show_http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     title = HTTPStatus(status).phrase
     console: WebConsole = request.app.state.console
-    visitor = console.entrance.visitor(request.cookies.get(console.entrance.cookie, ""))
+    visitor = _visitor_of(request)
     return await _render(console, visitor, _problem(status, title, "There is no such page."), request)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import anyio
 from jinja2 import Environment
+from starlette.requests import HTTPConnection
 
-from fireswarm.api.console.access import Entrance, Visitor
+from fireswarm.api.console.access import Entrance, KnownCallers, Stranger, Visitor
 from fireswarm.api.console.feed import Feed
 from fireswarm.api.console.forms import Upload
 from fireswarm.api.console.rendering import clean_text, make_environment
@@ -24,11 +25,12 @@ PREFIX = "/ui"
 
 @dataclass(frozen=True, slots=True)
 class WebConsole:
-    """What all pages share. ``stopping`` is set at shutdown."""
+    """What all pages share. ``callers`` are known without a link; ``stopping`` is set at shutdown."""
 
     swarm: Swarm
     redactor: Redactor
     entrance: Entrance = field(default_factory=Entrance)
+    callers: KnownCallers = field(default_factory=KnownCallers)
     stopping: anyio.Event = field(default_factory=anyio.Event)
     feed: Feed = field(init=False)
     environment: Environment = field(init=False)
@@ -38,6 +40,14 @@ class WebConsole:
         billed = self.swarm.parts.settings.store.uri == "firestore"
         object.__setattr__(self, "feed", Feed(self.swarm, billed))
         object.__setattr__(self, "environment", make_environment(self.redactor))
+
+    async def find_visitor(self, request: HTTPConnection) -> Visitor | Stranger:
+        """Return who sends a request: the browser of its cookie, or a known caller.
+
+        Raises StoreUnavailable if Google's keys are needed and cannot be fetched.
+        """
+        visitor = self.entrance.visitor(request.cookies.get(self.entrance.cookie, ""))
+        return visitor or await self.callers.find(request.headers)
 
     def link(self, address: str, visitor: str) -> str:
         """Return the address that opens the console; *visitor* is the secret of a new link."""
@@ -119,4 +129,4 @@ DONE: Mapping[str, str] = {
     "budget_stopped": "The budget is set. Tasks that stopped for a budget are below: try them again.",
     "budget_retried": "The budget is set, and the tasks that stopped for it are queued again.",
 }
-"""What a page says after an action. A link cannot make it say anything else."""
+"""What a page says after an action. A link cannot make it say anything: the word has a seal."""

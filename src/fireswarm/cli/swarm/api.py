@@ -18,6 +18,7 @@ import typer
 from fireswarm.cli.shared.fleet import stop_signal
 from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
 from fireswarm.client import Swarm
+from fireswarm.contracts.base import count_noun
 from fireswarm.errors import ConfigError
 from fireswarm.settings import Settings
 from fireswarm.settings.extras import install_command
@@ -84,7 +85,8 @@ async def _serve(
 ) -> None:
     """Serve the console, and with *access* the API, until SIGINT or SIGTERM; print their addresses."""
     from fireswarm.api.application import protected_application
-    from fireswarm.api.console.access import ConsoleRole
+    from fireswarm.api.auth import iap_tokens
+    from fireswarm.api.console.access import ConsoleRole, KnownCallers
     from fireswarm.api.console.application import beside_api, make_console
     from fireswarm.api.console.visit import WebConsole
     from fireswarm.api.server import address_of, hosts_of, serve
@@ -102,12 +104,15 @@ async def _serve(
         Swarm.open(uri, settings=settings) as swarm,
         anyio.create_task_group() as group,
     ):
-        pages = WebConsole(swarm, redactor)
+        people = settings.console
+        iap = iap_tokens(people.iap_audience) if people.iap_audience else None
+        callers = KnownCallers(people, access, iap) if access is not None else KnownCallers()
+        pages = WebConsole(swarm, redactor, callers=callers)
         service = ApiSession(swarm, redactor)
         application = make_console(pages, hosts)
         if access is not None:
             for_programs = protected_application(service, access, hosts=hosts)
-            application = beside_api(for_programs, application) if hosts is not None else for_programs
+            application = beside_api(for_programs, application)
         link = pages.link(address, pages.entrance.new_link(ConsoleRole.VIEWER if viewer else ConsoleRole.OPERATOR))
 
         def say() -> None:
@@ -117,11 +122,20 @@ async def _serve(
                 _print(f"token, shown only once: {made}")
             if hosts is not None:
                 _print(f"console, a link for one browser: {link}")
+            else:
+                _print(f"console on {address}/ui/, for the token and for {_describe(settings)}")
 
         group.start_soon(pages.feed.follow)
         await serve(application, listening, stop, say, [service.stopping, pages.stopping])
         group.cancel_scope.cancel()
     errors.print("stopped", style="dim")
+
+
+def _describe(settings: Settings) -> str:
+    """Return whom the settings let into the console, for the line at the start."""
+    people = settings.console
+    count = len({*people.operators, *people.viewers})
+    return f"{count_noun(count, 'entry')} of console.operators and console.viewers" if count else "nobody else"
 
 
 def mcp_command(
