@@ -48,6 +48,7 @@ EXAMPLES: dict[str, str] = {
     "swarm api": f"swarm api --port 8090  {LONG}",
     "swarm console": f"swarm console --port 8091  {LONG}",
     "swarm mcp": f"swarm mcp --port 8092  {LONG}",
+    "swarm a2a": f"swarm a2a --port 8093  {LONG}",
     "swarm pipeline demo": f"swarm pipeline demo  {LONG}",
     "swarm pipeline new": "swarm pipeline new words",
     "swarm pipeline list": "swarm pipeline list",

@@ -16,5 +16,5 @@ prepare_uv
 
 lock() { "$PINNED_UV" pip compile --quiet --universal --generate-hashes --no-header --no-emit-package firelite --python "$python" --python-version 3.12 "$@" pyproject.toml; }
 
-lock "$@" --extra predict --extra report --extra mcp --extra pipeline --extra openai --extra bedrock --extra otel --group dev -o requirements.lock
+lock "$@" --extra predict --extra report --extra mcp --extra a2a --extra pipeline --extra openai --extra bedrock --extra otel --group dev -o requirements.lock
 lock --extra report --extra pipeline --group build --constraint requirements.lock -o requirements-run.lock

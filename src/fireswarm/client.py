@@ -260,17 +260,17 @@ class Swarm:
 
         return await self.parts.board.answer(id_of(task), given, accept=accept)
 
-    async def say(self, task: AnyTask, text: str) -> Task:
+    async def say(self, task: AnyTask, text: str, *, message_id: str = "") -> Task:
         """Say something to a task's model, and return the task that hears it.
 
         A task that has not ended hears it before its model's next call. A finished objective gets a follow-up: a new
-        task with the same conversation, files and memory, which also hears what is said to the objective later. Raises
-        InvalidInput and TerminalTask.
+        task with the same conversation, files and memory, which also hears what is said to the objective later. The
+        same *message_id* is said once. Raises InvalidInput and TerminalTask.
         """
         current = await self.get(task)
         if current.status is TaskStatus.DONE:
-            return (await self.parts.board.go_on(current.task_id, text)).task
-        return await self.parts.board.say(current.task_id, text)
+            return (await self.parts.board.go_on(current.task_id, text, message_id)).task
+        return await self.parts.board.say(current.task_id, text, message_id=message_id)
 
     async def fork(
         self,

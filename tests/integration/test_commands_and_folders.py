@@ -21,8 +21,8 @@ from tests.support.swarm_command import swarm
 from tests.support.terminal import CTRL_C, Terminal
 
 CREATING = {
-    "demo", "init", "up", "role", "submit", "api", "console", "mcp", "pipeline demo", "pipeline new", "pipeline run",
-    "store serve", "store restore", "store import", "store backup", "store export",
+    "demo", "init", "up", "role", "submit", "api", "console", "mcp", "a2a", "pipeline demo", "pipeline new",
+    "pipeline run", "store serve", "store restore", "store import", "store backup", "store export",
 }  # fmt: skip
 """Commands whose purpose is to write."""
 

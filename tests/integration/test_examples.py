@@ -123,6 +123,7 @@ LASTING = {
     "swarm api": ("token, shown only once", (0, INTERRUPTED)),
     "swarm console": ("console, a link for one browser", (0, INTERRUPTED)),
     "swarm mcp": ("MCP on http://127.0.0.1:", (0, INTERRUPTED)),
+    "swarm a2a": ("A2A agents on http://127.0.0.1:", (0, INTERRUPTED)),
     "swarm store serve": ("FIRESTORE_EMULATOR_HOST=", (0, INTERRUPTED)),
     "agent chat": ("session notes: a new conversation", (INTERRUPTED,)),
 }

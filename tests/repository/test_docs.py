@@ -41,7 +41,7 @@ CONFIGURATION, OBSERVABILITY = DOCS / "reference" / "configuration.md", DOCS / "
 NO_SYSTEM_PACKAGES, FOLDER_OF_TASKS = "FIRESWARM_NO_SYSTEM_PACKAGES", "FIRESWARM_FOLDER"
 """Variables that set-up and compose.yaml read, not fireswarm itself."""
 
-CALL = re.compile(r"(?<![\w./-])(swarm|agent)(?![\w./-])((?: +--?[\w-]+)*)((?: +[a-z]+)*)([^|&;#]*)")
+CALL = re.compile(r"(?<![\w./-])(swarm|agent)(?![\w./-])((?: +--?[\w-]+)*)((?: +[a-z][a-z0-9]*)*)([^|&;#]*)")
 OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*")
 
 

@@ -1,4 +1,4 @@
-"""``swarm api``, ``swarm console`` and ``swarm mcp``: serve programs, browsers and other agents.
+"""``swarm api``, ``swarm console``, ``swarm mcp`` and ``swarm a2a``: serve programs, browsers and other agents.
 
 Their modules are imported when a command is called.
 """
@@ -25,29 +25,38 @@ from fireswarm.settings.extras import install_command
 
 if TYPE_CHECKING:
     from fireswarm.api.auth import Access
+    from fireswarm.redaction import Redactor
 
-DEFAULT_PORT, CONSOLE_PORT = 8090, 8091
+DEFAULT_PORT, CONSOLE_PORT, A2A_PORT = 8090, 8091, 8093
+LOOPBACK = "127.0.0.1"
+ANY_ADDRESS = ("0.0.0.0", "::")
 TOKEN_VARIABLE = "FIRESWARM_API_TOKEN"
+
+Host = Annotated[
+    str,
+    typer.Option("--host", help="Address to listen on; addresses other than loopback need explicit authentication."),
+]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", help="File with the token; default: FIRESWARM_API_TOKEN.")
+]
+GoogleAudience = Annotated[
+    str | None, typer.Option("--google-audience", help="Accept Google identity tokens for this audience.")
+]
+GoogleAccount = Annotated[
+    list[str] | None,
+    typer.Option("--google-account", help="Allowed e-mail address of the token, repeatable; '*' for any."),
+]
+Approvals = Annotated[
+    bool, typer.Option("--approvals", help="Let the client approve actions of tasks, in place of a person.")
+]
 
 
 def api(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free port.")] = DEFAULT_PORT,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host", help="Address to listen on; addresses other than loopback need explicit authentication."
-        ),
-    ] = "127.0.0.1",
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", help="File with the token; default: FIRESWARM_API_TOKEN.")
-    ] = None,
-    google_audience: Annotated[
-        str | None, typer.Option("--google-audience", help="Accept Google identity tokens for this audience.")
-    ] = None,
-    google_account: Annotated[
-        list[str] | None,
-        typer.Option("--google-account", help="Allowed e-mail address of the token, repeatable; '*' for any."),
-    ] = None,
+    host: Host = LOOPBACK,
+    token_file: TokenFile = None,
+    google_audience: GoogleAudience = None,
+    google_account: GoogleAccount = None,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -91,11 +100,9 @@ async def _serve(
     from fireswarm.api.console.visit import WebConsole
     from fireswarm.api.server import address_of, hosts_of, serve
     from fireswarm.api.session import ApiSession
-    from fireswarm.runs.make_mind import redactor_for
     from fireswarm.swarm.opening.open_parts import serving
 
-    secrets = [access.token] if access is not None and access.token else []
-    redactor = redactor_for(settings, {**os.environ, TOKEN_VARIABLE: secrets[0]} if secrets else None)
+    redactor = _redactor(settings, access)
     address, hosts = address_of(listening), hosts_of(listening)
 
     async with (
@@ -142,9 +149,7 @@ def mcp_command(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Serve HTTP on loopback; default: standard input.")
     ] = None,
-    approvals: Annotated[
-        bool, typer.Option("--approvals", help="Let the client approve actions of tasks, in place of a person.")
-    ] = False,
+    approvals: Approvals = False,
     root: Root = Path(),
     store: StoreUri = None,
     project: Project = None,
@@ -172,11 +177,9 @@ async def _serve_mcp(
 ) -> None:
     """Serve until the client ends the connection, or until SIGINT or SIGTERM."""
     from fireswarm.api.mcp_server.server import SwarmTools
-    from fireswarm.runs.make_mind import redactor_for
     from fireswarm.swarm.opening.open_parts import serving
 
-    token = access.token if access is not None else None
-    redactor = redactor_for(settings, {**os.environ, TOKEN_VARIABLE: token} if token else None)
+    redactor = _redactor(settings, access)
     async with (
         stop_signal() as stop,
         serving(settings) as uri,
@@ -207,6 +210,76 @@ async def _serve_mcp_over_http(
 
     async with server.session_manager.run():
         await serve(application, listening, stop, say, [])
+
+
+def a2a_command(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free port.")] = A2A_PORT,
+    host: Host = LOOPBACK,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Address by which clients reach the server; default: its own.")
+    ] = None,
+    approvals: Approvals = False,
+    token_file: TokenFile = None,
+    google_audience: GoogleAudience = None,
+    google_account: GoogleAccount = None,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+    session: Session = None,
+) -> None:
+    """Serve each role as an agent of the Agent2Agent protocol, until interrupted.
+
+    Without a configured token, one is generated and printed once.
+    """
+    settings = settings_for(root, store, project, session)
+    if find_spec("a2a") is None:
+        raise ConfigError(f"`swarm a2a` needs the package a2a-sdk: {install_command('a2a')}")
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise ConfigError(f"--url {url} is no address: it begins with https:// or http://")
+    access, made = _access(host, token_file, google_audience, google_account or ())
+    if url is None and host in ANY_ADDRESS:
+        raise ConfigError(f"--host {host} is no address for clients: give --url, which the cards of the agents name")
+
+    from fireswarm.api.server import listening_socket
+
+    with listening_socket(host, port) as listening:
+        run_async(lambda: _serve_a2a(settings, access, listening, made, url, approvals))
+
+
+async def _serve_a2a(
+    settings: Settings, access: Access, listening: socket, made: str | None, url: str | None, approvals: bool
+) -> None:
+    """Serve the agents until SIGINT or SIGTERM; print their address."""
+    from fireswarm.api.a2a.mount import AgentServer
+    from fireswarm.api.server import address_of, hosts_of, serve
+    from fireswarm.api.session import ApiSession
+    from fireswarm.swarm.opening.open_parts import serving
+
+    async with (
+        stop_signal() as stop,
+        serving(settings) as uri,
+        Swarm.open(uri, settings=settings) as swarm,
+        anyio.create_task_group() as group,
+    ):
+        service = ApiSession(swarm, _redactor(settings, access))
+        agents = AgentServer(service, group, (url or address_of(listening)).rstrip("/"), approvals)
+
+        def say() -> None:
+            _print(f"A2A agents on {agents.base}/a2a, session {settings.session}; Ctrl-C stops it")
+            if made is not None:
+                _print(f"token, shown only once: {made}")
+
+        await serve(agents.application(access, hosts_of(listening)), listening, stop, say, [service.stopping])
+        group.cancel_scope.cancel()
+    errors.print("stopped", style="dim")
+
+
+def _redactor(settings: Settings, access: Access | None) -> Redactor:
+    """Return the redactor of the session, which also knows the token of the server."""
+    from fireswarm.runs.make_mind import redactor_for
+
+    token = access.token if access is not None else None
+    return redactor_for(settings, {**os.environ, TOKEN_VARIABLE: token} if token else None)
 
 
 async def _stop_with(stop: anyio.Event, scope: anyio.CancelScope) -> None:

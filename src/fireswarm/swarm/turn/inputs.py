@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from fireswarm.contracts.foreign.call import call_foreign
+from fireswarm.contracts.ports import Blobs
 from fireswarm.contracts.skills.artifact import STORED_VALUE, Artifact, Attachment, Signal, is_link
 from fireswarm.contracts.skills.skill import CALL_KEY, ChildResult, Fact, SkillRequest
 from fireswarm.contracts.swarm.envelope import Envelope
@@ -76,7 +77,7 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
         context=task.context,
         constraints={**task.constraints.model_dump(), "read_only": read_only},
         expected_outcome=task.expected_outcome,
-        attachments=_attachments(task),
+        attachments=_attachments(task, swarm.blobs),
         artifacts=tuple([await fetch_artifact(turn, artifact) for artifact in artifacts]),
         signals=tuple(signals),
         children=tuple([await child_result(turn, child) for child in children]),
@@ -91,12 +92,19 @@ async def gather_inputs(turn: Turn) -> SkillRequest:
     )
 
 
-def _attachments(task: Task) -> tuple[Attachment, ...]:
-    """Return the attachments that code may read: all that a person gave here, otherwise links and files of buckets."""
+def _attachments(task: Task, blobs: Blobs) -> tuple[Attachment, ...]:
+    """Return the attachments that code may read: all that a person gave here.
+
+    Otherwise these are links, files of buckets, and files of the session, which a server stored.
+    """
     if not task.attachments or is_given_here(task):
         return task.attachments
     trusted = trusted_attachments(task)
-    return tuple(item for item in task.attachments if item.uri in trusted or is_link(item.uri))
+    return tuple(
+        item
+        for item in task.attachments
+        if item.uri in trusted or is_link(item.uri) or blobs.holds(item.uri, task.session_hash)
+    )
 
 
 def _check_given_paths(task: Task) -> None:

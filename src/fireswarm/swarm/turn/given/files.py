@@ -37,6 +37,9 @@ MAX_TEXT_BYTES = 500_000
 
 MAX_TITLE_CHARS = 120
 
+FROM_SERVERS = frozenset({"api", "a2a"})
+"""Origins of tasks that clients of a server gave: they may name files of buckets, and none of this machine."""
+
 _ATTACHMENT_SCHEMES = ("file", "gs")
 
 
@@ -177,7 +180,7 @@ def attachments_giver(attachments: Sequence[Attachment]) -> Giver:
 def trusted_attachments(root: Task) -> frozenset[str]:
     """Return the URIs of attachments that may be read outside the session's files.
 
-    They are those of an objective that a person gave on this machine or in the console. The API and messages may only
+    They are those of an objective that a person gave on this machine or in the console. Servers and messages may only
     name files of buckets.
     """
     schemes = _ATTACHMENT_SCHEMES if is_given_here(root) else _ATTACHMENT_SCHEMES[1:]
@@ -185,8 +188,8 @@ def trusted_attachments(root: Task) -> frozenset[str]:
 
 
 def is_given_here(task: Task) -> bool:
-    """Return True if a person gave the task on this machine or in the console, not through the API or a message."""
-    return not task.message_id and task.created_by != "api"
+    """Return True if a person gave the task on this machine or in the console, not through a server or a message."""
+    return not task.message_id and task.created_by not in FROM_SERVERS
 
 
 def _file_name(artifact: Artifact) -> str:
