@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import anyio
+import httpx
 import pytest
 from a2a import types
 from a2a.utils.errors import A2AError, TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
@@ -17,6 +18,7 @@ from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.outcome import Failed, Handoff, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from tests.support.a2a import Agents, State, data_part, get, message, questions_of, send, serving_agents, text_of
+from tests.support.api import HEADERS
 from tests.support.console import blocked
 from tests.support.fleet import until
 from tests.support.patience import PATIENCE_SECONDS
@@ -158,6 +160,20 @@ async def test_client_that_leaves_frees_its_listener(swarm: SwarmRig, agents: Ag
         await until(has_streams(agents, 0), seconds=PATIENCE_SECONDS)
 
 
+async def test_open_stream_ends_when_the_server_stops(swarm: SwarmRig) -> None:
+    spoken = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "paint the gate"}]}}
+    async with httpx.AsyncClient(headers={**HEADERS, "A2A-Version": "1.0"}, timeout=PATIENCE_SECONDS) as http:
+        read: list[str] = []
+
+        async def follow(base: str) -> None:
+            read.append((await http.post(f"{base}/a2a/scout/message:stream", json=spoken)).text)
+
+        async with anyio.create_task_group() as group, serving_agents(swarm) as agents:
+            group.start_soon(follow, agents.base)
+            await until(has_streams(agents, 1), seconds=PATIENCE_SECONDS)
+    assert "TASK_STATE_SUBMITTED" in read[0] and agents.service.streams.total() == 0
+
+
 async def test_too_many_streams_are_refused(swarm: SwarmRig, agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "MAX_STREAMS_OF_CALLER", 0)
     made = await send(await agents.client(), message("paint the gate"))
@@ -175,6 +191,16 @@ async def test_same_message_is_one_task_and_said_once(swarm: SwarmRig, agents: A
     assert made.id == again.id and other.id != made.id
     with pytest.raises(A2AError, match="another message"):
         await send(client, message("paint the house", message_id=first.message_id))
+    at_once = message("paint the fence")
+    tasks: list[types.Task] = []
+
+    async def deliver() -> None:
+        tasks.append(await send(client, at_once))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(deliver)
+    assert len({task.id for task in tasks}) == 1
     said = message("use red", task_id=made.id)
     for _ in range(2):
         assert (await send(client, said)).id == made.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -46,17 +47,18 @@ PICTURE = bytes(range(256)) * 40
 
 
 @contextlib.asynccontextmanager
-async def serving_process(root: Path, *arguments: str) -> AsyncGenerator[str]:
-    """Run `swarm a2a` in *root*; gives the address that it prints."""
-    command = [sys.executable, "-m", "fireswarm.cli", "a2a", "--port", "0", *arguments]
+async def serving_process(root: Path, command: str = "a2a") -> AsyncGenerator[str]:
+    """Run a command of the swarm in *root*; gives the address at which it serves agents."""
+    started = [sys.executable, "-m", "fireswarm.cli", command, "--port", "0"]
     env = {**environment(), "FIRESWARM_API_TOKEN": TOKEN}
-    process = await anyio.open_process(command, cwd=root, env=env, stdin=subprocess.DEVNULL, stderr=None)
+    process = await anyio.open_process(started, cwd=root, env=env, stdin=subprocess.DEVNULL, stderr=None)
     try:
         assert process.stdout is not None
         with anyio.fail_after(PATIENCE_SECONDS):
-            line = (await process.stdout.receive()).decode()
-        assert line.startswith("A2A agents on http://127.0.0.1:"), line
-        yield line.split()[3].removesuffix("/a2a,")
+            said = ""
+            while (found := re.search(r"A2A agents on (http://127.0.0.1:\d+)/a2a", said)) is None:
+                said += (await process.stdout.receive()).decode()
+        yield found[1]
     finally:
         process.send_signal(signal.SIGTERM)
         assert await process.wait() == 0
@@ -87,6 +89,15 @@ async def test_foreign_client_has_a_file_worked_on_by_a_live_swarm(tmp_path: Pat
     assert ended.artifacts[0].parts[0].text == "painted it red"
     [copy] = [artifact for artifact in ended.artifacts if artifact.name.endswith("copy.bin")]
     assert copy.parts[0].raw == PICTURE
+
+
+async def test_api_serves_the_agents_beside_itself(tmp_path: Path) -> None:
+    lay_out(tmp_path, SKILLS, settings={})
+    async with serving_process(tmp_path, "api") as address, calling(address, polling=True, streaming=False) as client:
+        made = await send(client, message("paint the gate"))
+        async with httpx.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
+            shown = (await http.get(f"{address}/v1/tasks/{made.id}")).json()
+    assert shown["created_by"] == "a2a" and shown["assigned_to"] == "scout"
 
 
 async def test_server_for_other_machines_needs_a_token(tmp_path: Path) -> None:

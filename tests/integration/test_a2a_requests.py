@@ -77,6 +77,7 @@ async def test_body_that_is_too_large_is_refused(swarm: SwarmRig, agents: Agents
         (b"\xff\xfe{}", -32700),
         (DEEP, -32700),
         (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":NaN}}', -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":1e999}}', -32700),
         (b"[]", -32600),
         (b"7", -32600),
         (b'{"jsonrpc":"1.0","id":1,"method":"GetTask"}', -32600),
@@ -84,6 +85,11 @@ async def test_body_that_is_too_large_is_refused(swarm: SwarmRig, agents: Agents
         (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":{}}}', -32602),
         (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x"}}', -32001),
         (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"a/b"}}', -32001),
+        (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":".."}}', -32001),
+        (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"__x__"}}', -32001),
+        (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"\\u0000"}}', -32001),
+        (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"\\ud800"}}', -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"' + b"x" * 3_000 + b'"}}', -32001),
         (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{}}', -32602),
         (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"x","historyLength":-1}}', -32602),
         (b'{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{"pageSize":1000}}', -32602),
@@ -98,7 +104,10 @@ async def test_malformed_request_gets_the_error_of_the_protocol(agents: Agents, 
     assert told["error"]["code"] == code, told
 
 
-@pytest.mark.parametrize("body", [b"{", b"\xff", DEEP, b"[]", b'{"message": 7}', b'{"message": {"parts": [{}]}}', b""])
+ODD = (b"{", b"\xff", DEEP, b"[]", b'{"message": 7}', b'{"message": {"parts": [{}]}}', b'{"tenant": "\\ud800"}', b"")
+
+
+@pytest.mark.parametrize("body", ODD)
 async def test_malformed_rest_request_is_a_fault_of_the_client(agents: Agents, body: bytes) -> None:
     for path in ("/message:send", "/message:stream"):
         answer = await rest(agents, "POST", path, body)
@@ -109,6 +118,26 @@ async def test_wrong_query_of_a_list_is_a_fault_of_the_client(agents: Agents) ->
     for query in ("pageSize=many", "pageSize=0", "statusTimestampAfter=yesterday", "pageToken=x"):
         answer = await rest(agents, "GET", f"/tasks?{query}")
         assert answer.status_code == 400, (query, answer.text)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [{"data": {"n": 1e308, "deep": [[[[]]]]}}],
+        [{"text": "a\0b"}],
+        [{"text": "  "}],
+        [{"text": "x" * 100_000}],
+        [{"raw": "no base64!"}],
+        [{"text": "read"}, {"raw": "eA==", "filename": "\0/..", "mediaType": "x" * 5_000_000}],
+        [{"text": "read"}, *([{"raw": "eA=="}] * 30)],
+        [{"text": "read", "raw": "eA=="}],
+        [{"metadata": {}}],
+    ],
+)
+async def test_odd_part_is_taken_or_refused_and_is_no_fault_of_the_server(agents: Agents, parts: list[Any]) -> None:
+    body = {"message": {**SPOKEN, "parts": parts}, "configuration": {"returnImmediately": True}}
+    answer = await rest(agents, "POST", "/message:send", json.dumps(body).encode())
+    assert answer.status_code in (200, 400), answer.text
 
 
 async def test_request_of_another_version_is_refused(agents: Agents) -> None:

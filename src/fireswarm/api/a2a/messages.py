@@ -22,7 +22,7 @@ from fireswarm.api.a2a.cards import BYTES
 from fireswarm.api.a2a.states import ENDED, for_person_only, open_questions, state_of, waits_for_others, who_asks
 from fireswarm.api.idempotency import KEEP_SECONDS
 from fireswarm.client import Swarm
-from fireswarm.contracts.limits import shown_id
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, shown_id, truncate
 from fireswarm.contracts.ports import Create
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.skill import Question, choice_of
@@ -81,7 +81,7 @@ def parse_message(message: types.Message, role: str) -> SentMessage:
                 values.append(_with_integers(MessageToDict(part.data)))
             case "raw":
                 name = safe_file_name(part.filename or f"file-{number + 1}")
-                files.append(SentFile(name, part.media_type or BYTES, part.raw))
+                files.append(SentFile(name, truncate(part.media_type, MAX_LABEL_CHARS) or BYTES, part.raw))
             case "url":
                 raise InvalidInput(
                     f"message.parts[{number}] is a URL: this agent fetches no addresses. Send the bytes of the file"
@@ -127,9 +127,10 @@ class MessageDesk:
     async def read(self, task_id: str) -> Task:
         """Return a task of this session and role. Raises NotFound for any other."""
         unknown = f"there is no task {shown_id(task_id)} of this agent"
-        if "/" in task_id:
-            raise NotFound(unknown)
-        task = await self.swarm.get(task_id)
+        try:
+            task = await self.swarm.get(task_id)
+        except InvalidInput as error:  # it cannot be the id of a task
+            raise NotFound(unknown) from error
         if task.session_hash != self.swarm.session or task.assigned_to != self.role:
             raise NotFound(unknown)
         return task
@@ -138,7 +139,7 @@ class MessageDesk:
         """Return the tasks of a context, the newest first; none if there is no such context."""
         try:
             first = await self.read(context_id)
-        except (NotFound, InvalidInput):
+        except NotFound:
             return []
         snapshots = await self.swarm.parts.store.query(queries.thread_of(context_id))
         others = [task for task in parse_readable(snapshots, parse_task_snapshot) if self._is_own(task)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -33,6 +34,7 @@ from fireswarm.api.a2a.views import TaskViews
 from fireswarm.api.middleware import LOOPBACK_HOSTS, Callers, Gate
 from fireswarm.api.problems import refusal_of
 from fireswarm.api.session import ApiSession, attachment
+from fireswarm.contracts.limits import MAX_LABEL_CHARS, truncate
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.errors import FireswarmError
 
@@ -116,6 +118,17 @@ class AgentServer:
         return refusal_of(error, self.service.redactor).response()
 
 
+def beside_agents(agents: ASGIApp, others: ASGIApp) -> ASGIApp:
+    """Return one application: the agents and their first card at their paths, the others elsewhere."""
+
+    async def choose(scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        mine = path in (PREFIX, AGENT_CARD_WELL_KNOWN_PATH) or path.startswith(f"{PREFIX}/")
+        await (agents if mine else others)(scope, receive, send)
+
+    return choose
+
+
 @dataclass(frozen=True, slots=True)
 class JsonBodies:
     """ASGI middleware inside the gate: a body that is no JSON gets the protocol's error for it.
@@ -147,14 +160,19 @@ def _json_fault(body: bytes) -> str:
     if not body:
         return ""
     try:
-        json.loads(body.decode(), parse_constant=_refuse_constant)
+        json.loads(body.decode(), parse_constant=_refuse_number, parse_float=_parse_float)
     except (ValueError, RecursionError) as error:
         return f"the body is not JSON: {error}"
     return ""
 
 
-def _refuse_constant(name: str) -> Never:
-    raise ValueError(f"{name} is no number of JSON")
+def _parse_float(text: str) -> float:
+    """Return a number. Raises ValueError for one that is too large: it would be read as infinity."""
+    return number if math.isfinite(number := float(text)) else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> Never:
+    raise ValueError(f"{truncate(text, MAX_LABEL_CHARS)} is no number that can be stored")
 
 
 def _refusal(path: str, fault: str) -> Response:

@@ -120,11 +120,18 @@ async def _serve(
         if access is not None:
             for_programs = protected_application(service, access, hosts=hosts)
             application = beside_api(for_programs, application)
+        has_agents = access is not None and hosts is not None and find_spec("a2a") is not None
+        if access is not None and has_agents:
+            from fireswarm.api.a2a.mount import AgentServer, beside_agents
+
+            application = beside_agents(AgentServer(service, group, address).application(access, hosts), application)
         link = pages.link(address, pages.entrance.new_link(ConsoleRole.VIEWER if viewer else ConsoleRole.OPERATOR))
 
         def say() -> None:
             if access is not None:
                 _print(f"API on {address}/v1, session {settings.session}; Ctrl-C stops it")
+            if has_agents:
+                _print(f"A2A agents on {address}/a2a")
             if made is not None:
                 _print(f"token, shown only once: {made}")
             if hosts is not None:
