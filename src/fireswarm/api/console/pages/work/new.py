@@ -19,6 +19,7 @@ from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import DEFAULT_PRIORITY
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import FireswarmError, InvalidInput
+from fireswarm.swarm.records.artifacts import safe_file_name
 
 MAX_DIGITS = 10
 NAME_DIGITS = 16
@@ -97,7 +98,7 @@ async def _store_files(swarm: Swarm, files: Sequence[Upload]) -> list[Attachment
     attachments: list[Attachment] = []
     for file in files:
         digest = hashlib.sha256(file.content).hexdigest()[:NAME_DIGITS]
-        uri = await swarm.parts.blobs.put(f"{swarm.session}/attached/{digest}/{file.name}", file.content)
+        uri = await swarm.parts.blobs.put(f"{swarm.session}/attached/{digest}/{safe_file_name(file.name)}", file.content)
         attachments.append(Attachment(name=file.name, mime=file.media_type, uri=uri))
     return attachments
 
