@@ -239,3 +239,14 @@ def test_quiet_swarm_is_not_paced() -> None:
     for minute in range(10):
         pauses.append(pace.pay(25, 1_000.0 + 60 * minute))
     assert pauses == pytest.approx([0.0] * 10)
+
+
+async def test_task_that_waits_for_a_person_keeps_its_age_when_others_depend_on_it(browser: Browser) -> None:
+    swarm = browser.swarm
+    first = await swarm.submit("asks")
+    await swarm.settle(await swarm.claim_one(), Waiting(StatusReason.INPUT_REQUIRED, "asks"))
+    before = await swarm.task(first.task_id)
+    await swarm.clock.advance(600)
+    second = await swarm.submit("after it", depends_on=(first.task_id,))
+    now = await swarm.task(first.task_id)
+    assert now.updated_at == before.updated_at and now.dependents == (second.task_id,)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import shown_id
-from fireswarm.contracts.ports import SERVER_TIME, Snapshot, Update, Write
+from fireswarm.contracts.ports import Snapshot, Update, Write
 from fireswarm.contracts.swarm.envelope import Trace
 from fireswarm.contracts.swarm.outcome import Handoff
 from fireswarm.contracts.swarm.task import ChildFailure, StatusReason, Task, TaskStatus
@@ -147,7 +147,7 @@ def link(births: Sequence[Task], joins: Sequence[Join]) -> list[Write]:
     linked: list[Write] = []
     for snapshot, child in joins:
         new = [birth.task_id for birth in births if child.task_id in birth.depends_on]
-        fields = {"dependents": [*child.dependents, *new], "updated_at": SERVER_TIME}
+        fields = {"dependents": [*child.dependents, *new]}
         linked.append(Update(snapshot.path, fields, snapshot.update_time))
     return linked
 

@@ -56,7 +56,7 @@ async def submit(board: BoardContext, spec: TaskSpec) -> Submitted:
         writes: list[Write] = [Create(task_path(task.task_id), document(task))]
         writes.append(create_key(task.key_id, task) if owner is None else owner.take_over(task.key_id, task))
         for path, (snapshot, parent) in unmet.items():
-            dependents = {"dependents": [*parent.dependents, task.task_id], "updated_at": SERVER_TIME}
+            dependents = {"dependents": [*parent.dependents, task.task_id]}
             writes.append(Update(path, dependents, if_update_time=snapshot.update_time))
         try:
             await store.commit(writes, together=not unmet)

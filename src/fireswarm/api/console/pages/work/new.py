@@ -98,7 +98,8 @@ async def _store_files(swarm: Swarm, files: Sequence[Upload]) -> list[Attachment
     attachments: list[Attachment] = []
     for file in files:
         digest = hashlib.sha256(file.content).hexdigest()[:NAME_DIGITS]
-        uri = await swarm.parts.blobs.put(f"{swarm.session}/attached/{digest}/{safe_file_name(file.name)}", file.content)
+        name = f"{swarm.session}/attached/{digest}/{safe_file_name(file.name)}"
+        uri = await swarm.parts.blobs.put(name, file.content)
         attachments.append(Attachment(name=file.name, mime=file.media_type, uri=uri))
     return attachments
 
