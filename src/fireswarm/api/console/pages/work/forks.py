@@ -10,9 +10,11 @@ from typing import Any
 from anyio import to_thread
 
 from fireswarm.api.console.visit import Goto, Shown, Visit
+from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.pipelines.scope import unified_diff
+from fireswarm.runs.assemble import system_text
 from fireswarm.runs.sinks.conversation_reader import Place, SeenAnswer, StoredConversation, find_conversation
 from fireswarm.swarm.records.artifacts import read_answer
 
@@ -48,12 +50,19 @@ async def show_conversation(visit: Visit) -> Shown:
         "beside": tasks[1] if len(tasks) > 1 else None,
         "rows": await _read_rows(talks, places[start : start + SHOWN_ANSWERS]),
         "next": start + SHOWN_ANSWERS if len(places) > start + SHOWN_ANSWERS else 0,
+        "instructions": _instructions_of(swarm, task),
         "is_long": any(len(answer) > MAX_COMPARED_CHARS for answer in answers),
         "difference": "",
     }
     if answers and not values["is_long"]:
         values["difference"] = await to_thread.run_sync(_compare, answers[0], answers[1])
     return Shown("conversation.html", values)
+
+
+def _instructions_of(swarm: Swarm, task: Task) -> str:
+    """Return what a model of the task's role is told first, as it is now; capabilities add their own words."""
+    card = swarm.parts.roles.get(task.assigned_to)
+    return system_text((card.prompt if card else "", task.instructions, swarm.parts.protocol))
 
 
 @dataclass(frozen=True, slots=True)
