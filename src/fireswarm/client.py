@@ -36,6 +36,7 @@ from fireswarm.storage.documents.read import parse_task_snapshot
 from fireswarm.swarm.board.operator.answers import check_by_id, with_approval
 from fireswarm.swarm.records.idle_mail import find_idle_mail
 from fireswarm.swarm.records.objective import parse_objective, until_over
+from fireswarm.swarm.records.orders import AgentOrders, explain_task
 from fireswarm.swarm.records.run_follower import RunFollower
 from fireswarm.swarm.submission.arguments import (
     Amount,
@@ -55,9 +56,7 @@ if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does 
     from fireswarm.swarm.board.operator.stalls import Stall
     from fireswarm.swarm.parts import SwarmParts
 
-TRIED_AGAIN = frozenset(
-    map(StatusReason, ("dead_letter", "deadline_exceeded", "needs_model", "needs_confinement")),
-)
+TRIED_AGAIN = frozenset(map(StatusReason, ("dead_letter", "deadline_exceeded", "needs_model", "needs_confinement")))
 """Reasons for which ``run`` tries a task of an earlier call again; others wait for a person's decision."""
 
 
@@ -125,6 +124,11 @@ class Swarm:
         """The session of tasks that are submitted as an objective."""
         return self.parts.settings.session
 
+    @property
+    def orders(self) -> AgentOrders:
+        """Pauses, resumes and drains roles and agents."""
+        return AgentOrders(self.parts.board, self.parts.heartbeats, self.session)
+
     async def submit(
         self,
         objective: str | TaskSpec,
@@ -188,8 +192,7 @@ class Swarm:
 
     async def objective(self, task: AnyTask) -> list[Task]:
         """Return the tasks of a task's objective: parents before children, then by dependencies."""
-        query = queries.chain((await self._read(task)).trace.chain_id)
-        return parse_objective(await self.parts.store.query(query))
+        return parse_objective(await self.parts.store.query(queries.chain((await self._read(task)).trace.chain_id)))
 
     async def relatives(self, task: AnyTask) -> dict[str, Task]:
         """Return the tasks that a task depends on, created or repeats, by id."""
@@ -197,7 +200,7 @@ class Swarm:
 
     async def explain(self, task: AnyTask, relatives: Mapping[str, Task] | None = None) -> str:
         """Return what a task waits for and how to move it, in one or two sentences; reads *relatives* if omitted."""
-        return await self.parts.board.explain(await self._read(task), relatives)
+        return await explain_task(self.parts.board, await self._read(task), relatives)
 
     async def stalls(self) -> list[Stall]:
         """Return tasks, then messages, that no worker will ever process, each with the way to continue it."""
@@ -206,8 +209,7 @@ class Swarm:
     async def wait(self, task: AnyTask, *, timeout_seconds: Seconds | None = None) -> Task:
         """Wait until the task ends, or until its objective needs a person.
 
-        Returns the current task: check ``status`` and ``status_reason``. Raises TimeoutError after *timeout_seconds* of
-        real time, and NotFound for an unknown id.
+        Returns the task: check ``status`` and ``status_reason``. Raises TimeoutError after *timeout_seconds*, NotFound.
         """
         with anyio.move_on_after(timeout_seconds) as limit:
             async with self.follow(task) as changes:
@@ -314,8 +316,9 @@ class Swarm:
     async def deny(self, task: AnyTask, question: str = "", *, reason: str = "") -> Task:
         """Refuse the action that a task asks for; the model gets *reason*. See ``approve``."""
         seen = await self._read_for(task, question)
-        changed = {REASON: reason} if reason else {}
-        return await self.answer(id_of(task), with_approval(seen, question, NO, also=changed))
+        return await self.answer(
+            id_of(task), with_approval(seen, question, NO, also={REASON: reason} if reason else {})
+        )
 
     async def retry(
         self, task: AnyTask, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: Whole = 0
@@ -345,8 +348,7 @@ class Swarm:
 
         amounts = check_amounts(tokens, usd)
         if target in (SESSION, DAY):
-            write = scope_write(str(target), self.session, self.parts.clock.now(), amounts)
-            await self.parts.store.commit([write])
+            await self.parts.store.commit([scope_write(str(target), self.session, self.parts.clock.now(), amounts)])
         else:
             await self.parts.board.set_budget(id_of(target), amounts)
 
@@ -363,10 +365,7 @@ class Swarm:
         return await self.parts.memory.history(fact)
 
     async def mark_fact(self, fact: FactId, *, wrong: bool = True, reason: str = "") -> Fact:
-        """Mark a fact as wrong, so that no agent is told it again, or remove the mark; *fact* is its id.
-
-        The beginning of an id is enough. Raises NotFound and InvalidInput.
-        """
+        """Mark a fact as wrong (agents are not told it), or unmark it; *fact* begins its id. Raises NotFound."""
         return await self.parts.memory.mark(fact, wrong=wrong, reason=reason)
 
     async def _read(self, task: AnyTask) -> Task:

@@ -67,6 +67,7 @@ def draw_garden(folder: Path, browser: Browser, to: Path) -> None:
         screens = {
             "overview": "", "inbox": "inbox", "tasks": "tasks", "agents": "agents", "mail": "mail", "memory": "memory",
             "spend": "spend", "runs": "runs?sort=longest", "new": "new", "store": "store",
+            "skills": "skills?query=count+lines",
             "task": task.removeprefix("/ui/"),
         }  # fmt: skip
         draw(served, browser, screens, to)

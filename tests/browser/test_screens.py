@@ -22,6 +22,8 @@ SCREENS = (
     "inbox",
     "tasks",
     "agents",
+    "skills",
+    "skills?query=paint+it",
     "mail",
     "memory",
     "spend",

@@ -70,6 +70,7 @@ EVERY_QUERY: dict[str, Query] = {
     "some_mail": queries.some_mail(5),
     "answers": queries.answers("scout"),
     "work_messages": queries.work_messages("scout"),
+    "orders": queries.orders(5),
     "known_facts": queries.known_facts("session_hash", "s1", 5),
     "new_facts": queries.new_facts("session_hash", "s1", NOW, 5),
     "new_facts of a project": queries.new_facts("project", "p1", NOW, 5),

@@ -207,9 +207,9 @@ async def test_large_artifact_value_is_stored_in_the_blob_store(swarm: SwarmRig)
         seen.extend(artifact.value for artifact in request.artifacts)
         return SkillResult(summary="read")
 
+    first = await swarm.submit("make", skill="make")
+    await swarm.submit("read", skill="read", depends_on=(first.task_id,))
     async with working(with_skills(swarm, make=make, read=read)) as worker:
-        first = await swarm.submit("make", skill="make")
-        await swarm.submit("read", skill="read", depends_on=(first.task_id,))
         await eventually(swarm, lambda: worker.settled == 2, "doing both")
     assert seen == [["y" * 100_000]]
     assert len(str(await swarm.raw(first.task_id))) < 5_000

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from fireswarm.api.console.access import Stranger, Visitor
 from fireswarm.api.console.forms import MAX_FORM_BYTES, read_form
 from fireswarm.api.console.live import LivePage
-from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, memory, overview, spend
+from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, memory, overview, skills, spend
 from fireswarm.api.console.pages.work import files, forks, new, questions, run_list, runs, task, tasks
 from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.api.middleware import LOOPBACK_HOSTS, Gate
@@ -67,6 +67,8 @@ PAGES: Mapping[str, PageMaker] = {
     "/runs": run_list.show,
     "/runs/{run_id}": runs.show,
     "/agents": agents.show,
+    "/agents/{agent_id}": agents.show_one,
+    "/skills": skills.show,
     "/mail": mail.show,
     "/memory": memory.show,
     "/memory/{fact_id}": memory.show_fact,
@@ -78,6 +80,7 @@ PAGES: Mapping[str, PageMaker] = {
 }
 ACTIONS: Mapping[str, PageMaker] = {
     "/tasks": new.submit,
+    "/agents": agents.order,
     "/budget": spend.set_budget,
     "/store/backup": documents.back_up,
     "/memory/{fact_id}/mark": memory.mark,

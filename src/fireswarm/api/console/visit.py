@@ -126,6 +126,9 @@ DONE: Mapping[str, str] = {
     "fact_right": "The mark is removed.",
     "backed_up": "The backup is written: it is the first of the list below.",
     "budget": "The budget is set.",
+    "paused": "It claims no more tasks; what it holds goes on.",
+    "resumed": "It claims tasks again.",
+    "drained": "It hands its tasks back and ends; a new swarm up starts it again.",
     "budget_stopped": "The budget is set. Tasks that stopped for a budget are below: try them again.",
     "budget_retried": "The budget is set, and the tasks that stopped for it are queued again.",
 }

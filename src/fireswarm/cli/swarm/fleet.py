@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import shutil
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +25,18 @@ from fireswarm.cli.shared.fleet import (
     refuse_second_fleet,
     stop_signal,
 )
-from fireswarm.cli.shared.options import Project, Root, Session, StoreUri, console, errors, run_async, settings_for
+from fireswarm.cli.shared.options import (
+    Project,
+    Root,
+    Session,
+    StoreUri,
+    board_settings,
+    console,
+    errors,
+    run_async,
+    settings_for,
+)
+from fireswarm.client import Swarm
 from fireswarm.contracts.model_choice import NO_CHOICE
 from fireswarm.errors import ConfigError, InvalidInput, MissingApiKey
 from fireswarm.processes.watchdog import watch_loop
@@ -33,6 +44,7 @@ from fireswarm.settings import Settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.records.orders import DRAINED_EXIT, AgentOrders, Order
 from fireswarm.swarm.worker.loop import Worker
 from fireswarm.swarm.worker.role import RoleConfig, run
 from fireswarm.swarm.worker.supervisor import PARENT
@@ -202,7 +214,47 @@ def role(
             if with_parent:
                 _stop_with_parent(stop, int(os.environ.get(PARENT) or os.getppid()))
             async with _health(parts, health_host, health_port) as begin:
-                await run(RoleConfig(parts, name, agent, stop, Reloader(parts).current, begin))
+                drained.append(await run(RoleConfig(parts, name, agent, stop, Reloader(parts).current, begin)))
+
+    drained: list[bool] = []
+    run_async(main)
+    if any(drained):
+        raise typer.Exit(DRAINED_EXIT)
+
+
+Name = Annotated[str, typer.Argument(help="Name of a role, or id of an agent, as `swarm agents` lists them.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why, for people who ask why a task does not move.")]
+
+
+def pause(
+    name: Name, reason: Reason = "", root: Root = Path(), store: StoreUri = None, project: Project = None
+) -> None:
+    """Let a role or an agent claim no more tasks, on all machines and after restarts; what it holds goes on."""
+    _order(board_settings(root, store, project), lambda orders: orders.pause(name, reason))
+
+
+def drain(
+    name: Name, reason: Reason = "", root: Root = Path(), store: StoreUri = None, project: Project = None
+) -> None:
+    """Let the processes of a role, or an agent, hand their tasks back and end; only a new `swarm up` starts others."""
+    _order(board_settings(root, store, project), lambda orders: orders.drain(name, reason))
+
+
+def resume(name: Name, root: Root = Path(), store: StoreUri = None, project: Project = None) -> None:
+    """Let a paused role or agent claim tasks again."""
+    _order(board_settings(root, store, project), lambda orders: orders.resume(name))
+
+
+def _order(settings: Settings, give: Callable[[AgentOrders], Awaitable[Order | bool]]) -> None:
+    """Give an order, and print what is in force then."""
+
+    async def main() -> None:
+        async with Swarm.open(settings=settings) as swarm:
+            given = await give(swarm.orders)
+        if isinstance(given, Order):
+            console.print(f"{given.subject or f'the role {given.role}'} is {given.describe()}", markup=False)
+        else:
+            console.print("resumed" if given else "there is no order to end")
 
     run_async(main)
 

@@ -110,6 +110,7 @@ def agents(
     async def main() -> None:
         async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             heartbeats = await swarm.parts.heartbeats.latest(limit)
+            orders = [] if as_json else await swarm.orders.read()
         if as_json:
             print_json(heartbeats)
             return
@@ -133,6 +134,9 @@ def agents(
         table("agents", ["agent", "state", "beat", "tasks", "queue", *more], rows, none=NO_AGENTS)
         if len(shown) < len(heartbeats):
             console.print(f"{len(heartbeats) - len(shown)} agents ended more than an hour ago: --all shows them")
+        for order in orders:
+            subject = order.subject or f"the role {order.role}"
+            console.print(f"{subject} is {order.describe()}", style="yellow", markup=False, soft_wrap=True)
         for status in heartbeats:
             if status.queue_hints.set_aside or status.queue_hints.faults:
                 console.print(f"{status.agent_id}: {status.message}", style="yellow", markup=False, soft_wrap=True)

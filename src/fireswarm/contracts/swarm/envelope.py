@@ -67,12 +67,14 @@ class MailStatus(StrEnum):
 class MailKind(StrEnum):
     """Purpose of a message: ``answers`` go to the task that asked, a ``message`` creates a task of its role.
 
-    A plain one is the envelope of a planned task, or informs an agent.
+    An ``order`` of an operator pauses or drains agents while it is new. A plain one is the envelope of a planned task,
+    or informs an agent.
     """
 
     PLAIN = ""
     ANSWERS = "answers"
     MESSAGE = "message"
+    ORDER = "order"
 
 
 class MailLease(Stored):

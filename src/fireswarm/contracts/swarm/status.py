@@ -51,6 +51,7 @@ class AgentStatus(Stored):
     ``cpu`` is the load of the process and its children in percent of one core since the last beat, ``mem`` their
     resident bytes. The next beat follows after ``beat_seconds``. ``usage`` counts the operations that Firestore billed
     for this agent since its start. ``restarted`` says why the process replaced another one, "" for the first.
+    ``place`` names its place in its fleet, which a process that replaces it has too; "" without a supervisor.
     """
 
     type: str = "agent_status"
@@ -68,6 +69,7 @@ class AgentStatus(Stored):
     pid: int = 0
     version: str = ""
     restarted: str = ""
+    place: str = ""
     created_at: Timestamp
     started_at: Timestamp | None = None
     expires_at: Timestamp | None = None

@@ -195,10 +195,14 @@ def answers(role: str) -> Query:
 
 
 def work_messages(role: str) -> Query:
-    """New messages that ask a role for work (listened to); envelopes of planned tasks are excluded."""
-    return Query(
-        MAILBOX, where=(("to_agent_id", "==", role), ("kind", "==", MailKind.MESSAGE.value), ("status", "==", "new"))
-    )
+    """New messages that ask a role for work, and orders to it (listened to), without envelopes of planned tasks."""
+    kinds = [MailKind.MESSAGE.value, MailKind.ORDER.value]
+    return Query(MAILBOX, where=(("to_agent_id", "==", role), ("kind", "in", kinds), ("status", "==", "new")))
+
+
+def orders(limit: int) -> Query:
+    """Orders of an operator that are in force, to all roles."""
+    return Query(MAILBOX, where=(("kind", "==", MailKind.ORDER.value), ("status", "==", "new")), limit=limit)
 
 
 def known_facts(scope: str, name: str, limit: int) -> Query:

@@ -17,6 +17,7 @@ from fireswarm.contracts.swarm.status import MISSED_BEATS, AgentState, AgentStat
 from fireswarm.settings.packaged import __version__
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.records.orders import PLACE
 
 HELD_IDS_SHOWN = 20
 
@@ -63,6 +64,7 @@ class Heartbeat:
         self._message = message
         self._tree = ProcessTree()
         self._started_at: datetime | None = None
+        self.order = ""
         self.queued = 1  # until it is counted
         self.idle_agents = 0
 
@@ -79,7 +81,7 @@ class Heartbeat:
             role=self._role,
             session_hash=self._parts.settings.session,
             status=state,
-            message=self._message or self._troubles(faults) or f"{len(holding)} of {worker.concurrency} places taken",
+            message=self.order or self._message or self._troubles(faults) or _places(len(holding), worker.concurrency),
             cpu=cpu,
             mem=mem,
             queue_hints=QueueHints(
@@ -93,6 +95,7 @@ class Heartbeat:
             ),
             beat_seconds=worker.heartbeat_working_seconds if holding else worker.heartbeat_idle_seconds,
             restarted=truncate(os.environ.get(RESTARTED, ""), MAX_DETAIL_CHARS),
+            place=os.environ.get(PLACE, ""),
             usage=asdict(self._parts.store.usage),
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -125,3 +128,7 @@ class Heartbeat:
         if faults:
             troubles.append(f"{faults} unexpected errors, see the log")
         return truncate("; ".join(troubles), MAX_DETAIL_CHARS)
+
+
+def _places(taken: int, capacity: int) -> str:
+    return f"{taken} of {capacity} places taken"

@@ -100,6 +100,7 @@ class Worker:
         if not self.stopping:
             self._time_to_finish.deadline = anyio.current_time() + self.parts.settings.worker.drain_seconds
         self.stopping = True
+        self._upkeep.orders.known.set()
         self.held.freed.ring()
         self._upkeep.queued.ring()
 
@@ -117,6 +118,11 @@ class Worker:
     def faults(self) -> int:
         """Number of unexpected errors that ended one turn or one round of a duty."""
         return self._upkeep.faults
+
+    @property
+    def drained(self) -> bool:
+        """True if an operator ordered this agent to end."""
+        return self._upkeep.orders.drained
 
     @property
     def contention(self) -> tuple[int, int]:
@@ -142,13 +148,23 @@ class Worker:
     # ── claims and turns ──────────────────────────────────────────────────────────────────────────────────
 
     async def _claim(self, turns: TaskGroup) -> None:
-        """Claim tasks while places are free, and start their turns, until ``stop`` is called."""
+        """Claim tasks while places are free, and start their turns, until ``stop`` is called or an operator drains it.
+
+        The orders of an operator are read first, so that a paused agent stays so after a restart.
+        """
+        await self._upkeep.orders.known.wait()
         while not self.stopping:
+            if self._upkeep.orders.active:
+                if self.drained:
+                    self.stop()
+                else:
+                    await self._upkeep.queued.heard(self.parts.clock, None)
+                continue
             free = self._free
             if free <= 0 or (len(self.held) and free < self._refill):
                 await self.held.freed.heard(self.parts.clock, REFILL_SECONDS if free > 0 else None)
                 free = self._free
-            if free <= 0 or self.stopping:
+            if free <= 0 or self.stopping or self._upkeep.orders.active:
                 continue
             await self._renew_parts()
             leases = await self._upkeep.available(lambda wanted=free: self._claimer.claim(wanted)) or []
@@ -316,6 +332,8 @@ class Worker:
     async def _claim_seen(self, snapshots: list[Snapshot], turns: TaskGroup) -> bool:
         """Claim delivered tasks; True if any was claimed, or may be. A canceled claim would lose its lease."""
         leases: list[HeldLease] = []
+        if self._upkeep.orders.active:
+            return True
         with anyio.CancelScope(shield=True):
             await self._renew_parts()
             leases = await self._claimer.claim_seen(snapshots, max(1, self._free))

@@ -27,8 +27,8 @@ class RoleConfig:
     begin: Callable[[Worker], None] | None = None
 
 
-async def run(cfg: RoleConfig) -> None:
-    """Claim and work on the role's tasks until ``cfg.stop`` is set, then drain."""
+async def run(cfg: RoleConfig) -> bool:
+    """Claim and work on the role's tasks until ``cfg.stop`` is set, then drain; True if an operator ordered that."""
     worker = Worker(cfg.parts, cfg.role, cfg.agent_id, refresh=cfg.refresh)
     if cfg.begin is not None:
         cfg.begin(worker)
@@ -36,6 +36,7 @@ async def run(cfg: RoleConfig) -> None:
         group.start_soon(_stop_on_event, cfg.stop, worker)
         await worker.run()
         group.cancel_scope.cancel()
+    return worker.drained
 
 
 async def _stop_on_event(stop: anyio.Event, worker: Worker) -> None:

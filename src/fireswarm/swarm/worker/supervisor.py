@@ -17,6 +17,7 @@ from anyio.abc import Process, TaskGroup
 from fireswarm.processes.forked import Command, ForkedProcess, start_forked
 from fireswarm.processes.startup import OWN_MODULE, require_threads, why_exhausted
 from fireswarm.settings.run_folders import make_state_folder
+from fireswarm.swarm.records.orders import DRAINED_EXIT, PLACE, new_fleet, new_place
 from fireswarm.swarm.worker.heartbeat import RESTARTED
 
 PROGRAM, PRELOAD = "fireswarm.cli", "fireswarm.cli.preload"
@@ -53,7 +54,8 @@ KILLED = "was killed by"
 class RoleProcess:
     """One place in the fleet: its role and its current process.
 
-    ``ended`` is how the last one ended; ``log_start`` is the size of its log when the current one started.
+    ``ended`` is how the last one ended, ``drained`` is True if an operator ordered that; ``log_start`` is the size of
+    its log when the current one started.
     """
 
     role: str
@@ -62,6 +64,7 @@ class RoleProcess:
     restarts: int = 0
     exit_code: int | None = None
     ended: str = ""
+    drained: bool = False
     log_start: int = 0
 
     @property
@@ -85,6 +88,7 @@ class Supervisor:
     report: Callable[[str], None] = lambda _: None
     forks: bool = sys.platform == "linux"
     stopping: bool = False
+    fleet: str = field(default_factory=new_fleet)
     _group: TaskGroup | None = field(default=None, repr=False)
 
     @classmethod
@@ -151,6 +155,10 @@ class Supervisor:
                 ended = f"cannot be started ({reason or error})"
             if self.stopping:
                 return
+            if place.exit_code == DRAINED_EXIT:
+                place.drained = True
+                self.report(f"{place.role}-{place.number} was drained by an operator: a new `swarm up` starts it again")
+                return
             place.restarts += 1
             lived = anyio.current_time() - started
             failures = 0 if lived > STEADY_SECONDS else failures + 1
@@ -165,8 +173,9 @@ class Supervisor:
     async def _start(self, place: RoleProcess) -> Process | ForkedProcess:
         """Start the process of a place: if possible, as a copy of a process that has imported everything."""
         arguments = ["role", place.role, "--with-parent", *self.arguments]
-        environment = {**os.environ, **self.environment, PARENT: str(os.getpid()), RESTARTED: place.ended}
         name = f"{place.role}-{place.number}"
+        own = {PARENT: str(os.getpid()), RESTARTED: place.ended, PLACE: new_place(self.fleet, name)}
+        environment = {**os.environ, **self.environment, **own}
         path = self.logs / f"{name}.log"
         make_state_folder(self.logs)
         place.log_start = path.stat().st_size if path.exists() else 0

@@ -27,6 +27,7 @@ from fireswarm.swarm.notices.duty import NoticeDuty
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.idle_mail import find_idle_mail_of
 from fireswarm.swarm.records.mailbox import parse_message
+from fireswarm.swarm.records.orders import Order, Orders, parse_order
 from fireswarm.swarm.turn.outputs import remove_old_outputs
 from fireswarm.swarm.worker import answers_by_mail, mail, work_by_mail
 from fireswarm.swarm.worker.heartbeat import Heartbeat
@@ -63,9 +64,14 @@ class Upkeep:
     idle_mail: frozenset[Stall] = frozenset()
     unreachable_since: datetime | None = None
     reclaim_after: datetime | None = None
+    orders: Orders = field(init=False)
     look: Look = field(default_factory=Look)
     last_pulse: datetime | None = None
     stood_still_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Note when this agent began: a drain before is not for it."""
+        self.orders = Orders(self.agent_id, began=self.parts.clock.now().timestamp())
 
     def start(self, group: TaskGroup) -> None:
         """Start every duty in *group*; cancelling the group ends them."""
@@ -76,7 +82,7 @@ class Upkeep:
             self._settle_edits,
             partial(mail.follow, parts, role, queries.inbox(self.agent_id), self._take_message),
             partial(mail.follow, parts, role, queries.answers(role), answers_by_mail.give_answers),
-            partial(mail.follow, parts, role, queries.work_messages(role), work_by_mail.create_work),
+            self._follow_work,
         ):
             group.start_soon(self._repeat, follow)
         if parts.settings.notify:
@@ -165,7 +171,8 @@ class Upkeep:
         while True:
             self.held.added = Bell()
             busy = len(self.held) > 0
-            await self.beat(AgentState.WORKING if busy else AgentState.IDLE, self.held.task_ids())
+            idle = AgentState.STARTING if self.orders.paused else AgentState.IDLE  # the idle ones share the queue
+            await self.beat(AgentState.WORKING if busy else idle, self.held.task_ids())
             if busy:
                 await self.parts.clock.sleep(worker.heartbeat_working_seconds)
             else:
@@ -252,6 +259,39 @@ class Upkeep:
             await self.log_failure(follow)
             await self.parts.clock.sleep(STORE_PAUSE_SECONDS[-1])
 
+    async def _follow_work(self) -> None:
+        """Follow an operator's orders, and the messages that ask this role for work.
+
+        If the orders may not be read, this agent works without them.
+        """
+        try:
+            async with self.parts.store.listen(queries.work_messages(self.role)) as batches:
+                async for snapshots in batches:
+                    await self._take_orders([item for item in snapshots if _is_order(item)])
+                    for snapshot in snapshots:
+                        if not _is_order(snapshot):
+                            await mail.act_on(self.parts, self.role, snapshot, work_by_mail.create_work)
+        except StoreError as error:
+            if not error.retryable:
+                self.orders.known.set()
+            raise
+
+    async def _take_orders(self, snapshots: list[Snapshot]) -> None:
+        """Follow the orders in force; a malformed one is refused and ignored."""
+        orders: list[Order] = []
+
+        async def take(parts: SwarmParts, role: str, snapshot: Snapshot) -> None:
+            orders.append(parse_order(snapshot))
+
+        for snapshot in snapshots:
+            await mail.act_on(self.parts, self.role, snapshot, take)
+        if self.orders.take(orders):
+            mine = [order for order in orders if order.concerns(self.agent_id, self.orders.place)]
+            self.heartbeat.order = "; ".join(order.describe() for order in mine) if self.orders.active else ""
+            _log.warning("%s %s: %s", self.role, self.agent_id, self.heartbeat.order or "resumed by an operator")
+            for bell in (self.held.added, self.held.freed, self.queued):  # a heartbeat tells it, and claims follow it
+                bell.ring()
+
     async def _settle_edits(self) -> None:
         """Follow tasks of this role that a person set to canceled or done."""
         board = self.parts.board
@@ -279,3 +319,7 @@ class Upkeep:
             await parts.store.commit([parts.mailbox.end_message_write(snapshot, mail.TAKEN)])
         elif message.kind is MailKind.MESSAGE:
             await work_by_mail.create_work(parts, role, snapshot)
+
+
+def _is_order(snapshot: Snapshot) -> bool:
+    return (snapshot.data or {}).get("kind") == MailKind.ORDER

@@ -1,15 +1,36 @@
-"""The role processes by their heartbeats, and the roles."""
+"""The role processes by their heartbeats, and the roles; what an operator orders them; one process with its log."""
 
 from __future__ import annotations
 
+import os
+import re
+import socket
+import stat
+from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 
-from fireswarm.api.console.visit import Shown, Visit
+from anyio import to_thread
+
+from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
+from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.status import AgentStatus
+from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.settings import Settings
+from fireswarm.settings.run_folders import STATE_FOLDER
+from fireswarm.swarm.opening.confinement import describe, refusal
+from fireswarm.swarm.records.orders import PLACE_NAME, Order
 
 RECENT = timedelta(hours=1)
 READ = 100
+LOG_LINES, LOG_BYTES = 200, 128 * 1024
+"""Of a log, so many of the last lines are shown, of so many of its last bytes."""
+
+CONFINEMENT_SECONDS = 300.0
+"""How long it is known how this machine confines code: to find out starts programs."""
+
+LONG_LINE = re.compile(r"^(.{2000}).+$", re.MULTILINE)
 
 
 async def find_living(swarm: Swarm) -> list[AgentStatus]:
@@ -21,7 +42,117 @@ async def find_living(swarm: Swarm) -> list[AgentStatus]:
 async def show(visit: Visit) -> Shown:
     """Make the page."""
     found = await find_living(visit.swarm)
-    now = visit.swarm.parts.clock.now()
+    orders = await visit.swarm.orders.read()
     roles = sorted(visit.swarm.parts.roles.values(), key=lambda card: card.name)
-    states = {agent.agent_id: agent.state_at(now) for agent in found}
-    return Shown("agents.html", {"agents": found, "states": states, "roles": roles})
+    values = {
+        "agents": found,
+        "states": {agent.agent_id: _state(visit.swarm, agent, orders) for agent in found},
+        "roles": [(card, _order_to(card.name, orders)) for card in roles],
+        "orders": orders,
+    }
+    return Shown("agents.html", values)
+
+
+async def show_one(visit: Visit) -> Shown:
+    """Make the page of one agent. Raises NotFound for one without a heartbeat."""
+    swarm, agent_id = visit.swarm, visit.path["agent_id"]
+    agent = await swarm.parts.heartbeats.find(agent_id)
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} with a heartbeat of the last day")
+    orders = await swarm.orders.read()
+    card = swarm.parts.roles.get(agent.role)
+    confined = await visit.console.feed.remember(
+        "confined", CONFINEMENT_SECONDS, lambda: to_thread.run_sync(_describe_confinement, swarm.parts.settings)
+    )
+    lines, reason = await to_thread.run_sync(_read_log, swarm.parts.settings, agent)
+    values = {
+        "agent": agent,
+        "state": _state(swarm, agent, orders),
+        "order": next((order for order in orders if order.concerns(agent.agent_id, agent.place)), None),
+        "own": any(order.subject and order.concerns(agent.agent_id, agent.place) for order in orders),
+        "card": card,
+        "limits": _limits(swarm.parts.settings, card),
+        "confined": confined,
+        "log": lines,
+        "reason": reason,
+        "folder": swarm.parts.settings.path(f"{STATE_FOLDER}/logs"),
+    }
+    return Shown("agent.html", values)
+
+
+async def order(visit: Visit) -> Goto:
+    """Pause, resume or drain the role or agent of a form. Raises InvalidInput and NotFound."""
+    orders, name, reason = visit.swarm.orders, visit.form.get("name", ""), visit.form.get("reason", "")
+    match visit.form.get("do"):
+        case "pause":
+            await orders.pause(name, reason)
+            done = "paused"
+        case "drain":
+            await orders.drain(name, reason)
+            done = "drained"
+        case "resume":
+            await orders.resume(name)
+            done = "resumed"
+        case _:
+            raise InvalidInput("the form does not say what to do: load the page again")
+    return Goto("/agents", done)
+
+
+def _state(swarm: Swarm, agent: AgentStatus, orders: Sequence[Order]) -> str:
+    """Return the state to show: a living agent that may claim nothing is paused."""
+    now = swarm.parts.clock.now()
+    paused = any(order.paused and order.concerns(agent.agent_id, agent.place) for order in orders)
+    return "paused" if paused and agent.lives_at(now) else agent.state_at(now)
+
+
+def _order_to(role: str, orders: Sequence[Order]) -> Order | None:
+    return next((order for order in orders if order.role == role and not order.subject), None)
+
+
+def _limits(settings: Settings, card: RoleCard | None) -> list[tuple[str, str]]:
+    """Return the limits of an agent, as the settings of this console's folder and its role card set them."""
+    runtime, budget = settings.runtime, settings.budget
+    limits = [
+        ("tasks at once", f"{settings.worker.concurrency}"),
+        ("decisions of the model in a turn", f"{runtime.max_turns}"),
+        ("time of a command or skill", f"{runtime.timeout_seconds:g} s"),
+        ("time of a turn without progress", f"{card.limits.idle_seconds:g} s" if card else "unknown"),
+        ("memory of a command or skill", f"{runtime.max_memory_mb:,} MB"),
+        ("processes of a command or skill", f"{runtime.max_processes:,}"),
+        ("files that a command or skill writes", f"{runtime.max_disk_mb:,} MB"),
+        ("lease of a task without renewal", f"{settings.leases.lease_seconds:g} s"),
+        ("time of a drain", f"{settings.worker.drain_seconds:g} s"),
+    ]
+    budgets = (("task", budget.task_usd), ("session", budget.session_usd), ("day", budget.day_usd))
+    return limits + [(f"budget of a {name}", "none" if usd is None else f"{usd:g} USD") for name, usd in budgets]
+
+
+def _describe_confinement(settings: Settings) -> str:
+    """Return how the machine of this console confines code, or why it does not."""
+    confinement = settings.runtime.confinement
+    return refusal(confinement) or describe(confinement) or "code is not confined"
+
+
+def _read_log(settings: Settings, agent: AgentStatus) -> tuple[str, str]:
+    """Return the last lines of an agent's log, or why there are none."""
+    match = PLACE_NAME.fullmatch(agent.place)
+    if match is None:
+        return "", "Its log is kept nowhere: no `swarm up` started it."
+    if agent.host != socket.gethostname():
+        return "", f"Its log is on the machine {agent.host}; this console runs on another one."
+    try:
+        return _read_tail(settings.path(f"{STATE_FOLDER}/logs") / f"{match[3]}.log"), ""
+    except OSError as error:
+        return "", f"Its log cannot be read here: {error.strerror}. Its fleet may belong to another folder."
+
+
+def _read_tail(path: Path) -> str:
+    """Return the last lines of a file. Raises OSError, also for a link and for what is no file."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123 - by descriptor
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(0, "it is no file")
+        file.seek(max(0, found.st_size - LOG_BYTES))
+        text = file.read(LOG_BYTES).decode("utf-8", "replace")
+    cut = text if found.st_size <= LOG_BYTES else text.partition("\n")[2]
+    return LONG_LINE.sub(r"\1 ...", "\n".join(cut.splitlines()[-LOG_LINES:]))

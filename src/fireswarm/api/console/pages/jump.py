@@ -27,6 +27,7 @@ SCREENS = (
     ("The slowest tasks", "/tasks?sort=slowest"),
     ("New objective", "/new"),
     ("Agents and roles", "/agents"),
+    ("Skills, and what each role may use", "/skills"),
     ("Mail", "/mail"),
     ("Memory", "/memory"),
     ("Spend and budgets", "/spend"),
@@ -61,7 +62,7 @@ async def _find(visit: Visit, text: str, words: list[str]) -> list[Hit]:
     found = [Hit("screen", title, path) for title, path in SCREENS if _has_words(title, words)]
     for agent in await find_living(visit.swarm):
         if _has_words(f"{agent.agent_id} {agent.role}", words):
-            found.append(Hit("agent", agent.agent_id, "/agents"))
+            found.append(Hit("agent", agent.agent_id, f"/agents/{quote_part(agent.agent_id)}"))
     newest = await visit.console.feed.remember("newest tasks", KEPT_SECONDS, lambda: visit.swarm.tasks(limit=SEARCHED))
     tasks = [task for task in newest if _has_words(clean(f"{task.objective} {task.assigned_to} {task.task_id}"), words)]
     if not tasks and len(text) >= MIN_PREFIX_CHARS and " " not in text:
