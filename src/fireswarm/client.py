@@ -139,9 +139,8 @@ class Swarm:
     ) -> Submitted:
         """Submit an objective. The same objective and context in one session give the same task.
 
-        *more* are further fields of TaskSpec, such as ``skill``, ``priority``, ``deadline``, ``depends_on`` or
-        ``fresh_key``; they are not allowed with a TaskSpec. Raises InvalidInput, also for an unknown role, skill or
-        capability, QueueFull, and StoreError.
+        *more* are further fields of TaskSpec, such as ``skill``, ``priority`` or ``depends_on``; not with a TaskSpec.
+        Raises InvalidInput, also for an unknown role, skill or capability, QueueFull, and StoreError.
         """
         from fireswarm.swarm.submission.submit_task import submit_task
 
@@ -351,6 +350,10 @@ class Swarm:
             await self.parts.store.commit([scope_write(str(target), self.session, self.parts.clock.now(), amounts)])
         else:
             await self.parts.board.set_budget(id_of(target), amounts)
+
+    async def prioritize(self, task: AnyTask, priority: Natural) -> Task:
+        """Set the priority of a task that has not ended, 1 to 10; 10 is first. Raises InvalidInput and TerminalTask."""
+        return await self.parts.board.prioritize(id_of(task), priority)
 
     async def cancel(self, task: AnyTask, reason: str = "by the program", *, tree: bool = True) -> list[str]:
         """Cancel a task, and with *tree* all tasks below it. Returns the ids that this call canceled."""

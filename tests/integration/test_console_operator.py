@@ -185,5 +185,15 @@ async def test_chosen_tasks_are_previewed_then_retried_or_canceled_each_by_itsel
     assert canceled.text.count("1 task canceled") == 2 and "it had ended before" in canceled.text
     states = [(await swarm.task(task.task_id)).status for task in (broken, queued, ended)]
     assert states == [TaskStatus.CANCELED, TaskStatus.CANCELED, TaskStatus.DONE]
+    first = await browser.send("/tasks/chosen", do="priority", priority="9", **chosen)
+    assert "Priority 9: 3 chosen" in first.text and 'name="priority" value="9"' in first.text
+    waits = await swarm.submit("waits its turn")
+    both = {**chosen, f"task-{waits.task_id}": "yes"}
+    prioritized = await browser.send("/tasks/chosen", do="priority", priority="9", sure="yes", **both)
+    assert "its priority is 9 now" in prioritized.text and "not changed: task" in prioritized.text
+    assert (await swarm.task(waits.task_id)).priority == 9
+    for priority in ("", "0", "11", "x"):
+        odd = await browser.send("/tasks/chosen", do="priority", priority=priority, **both)
+        assert odd.status_code == 422, priority
     assert (await browser.send("/tasks/chosen", do="cancel")).status_code == 422
     assert (await browser.send("/tasks/chosen", do="explode", **chosen)).status_code == 422

@@ -38,6 +38,7 @@ class Board(BoardContext):
     retry = actions.retry
     retry_tree = actions.retry_tree
     set_budget = actions.set_budget
+    prioritize = actions.prioritize
     read_earlier = rounds.read_earlier
     retry_with_note = actions.retry_with_note
     answer = actions.answer

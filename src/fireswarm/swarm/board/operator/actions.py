@@ -46,6 +46,9 @@ STOPPED = RETRYABLE - {StatusReason.RETRY_BACKOFF, StatusReason.PAUSED}
 """Reasons that no time mends."""
 
 
+MAX_PRIORITY = 10
+"""The priority that is first."""
+
 RETRIED_TURNS = 10
 """Additional decisions of a model whose task its planner retries: it may have used up its own."""
 
@@ -210,6 +213,19 @@ async def set_budget(board: BoardContext, task_id: str, amounts: Mapping[str, An
         if task.status.terminal:
             raise TerminalTask(f"task {task_id} is {task.status.value} and spends nothing any more")
         return {"budget": (task.budget.model_dump(exclude_none=True) if task.budget else {}) | dict(amounts)}
+
+    return await change_task(board.store, board.rules, task_id, fields, also=_nothing_else)
+
+
+async def prioritize(board: BoardContext, task_id: str, priority: int) -> Task:
+    """Set the priority of a task. Raises TerminalTask, and InvalidInput for a number that is none of 1 to 10."""
+    if not 1 <= priority <= MAX_PRIORITY:
+        raise InvalidInput(f"a priority is 1 to {MAX_PRIORITY}, {MAX_PRIORITY} is first: {priority} is none")
+
+    def fields(task: Task) -> dict[str, Any]:
+        if task.status.terminal:
+            raise TerminalTask(f"task {task_id} is {task.status.value} and waits for nothing any more")
+        return {"priority": priority}
 
     return await change_task(board.store, board.rules, task_id, fields, also=_nothing_else)
 

@@ -27,6 +27,7 @@ TEXT_SECONDS = 30.0
 """How long a page of a search for words is kept: it reads up to 500 tasks."""
 
 FILTERS = ("status", "reason", "role", "within", "text", "session")
+PRIORITY, PRIORITIES = "priority", frozenset(map(str, range(1, 11)))
 CHOSEN = "task-"
 """Beginning of the name of a chosen task's field; its id follows."""
 
@@ -98,8 +99,11 @@ async def _find_slowest(visit: Visit, chosen: TaskFilters) -> dict[str, Any]:
 async def act_on_chosen(visit: Visit) -> Shown:
     """Show what would happen to the chosen tasks, or do it and report each outcome: one fault never stops the rest."""
     do, form = visit.form.get("do", ""), visit.form
-    if do not in ("retry", "cancel"):
-        raise InvalidInput("choose what to do with the tasks: load the page again")
+    priority = form.get("priority", "").strip() if do == PRIORITY else ""
+    if do not in ("retry", "cancel", PRIORITY) or (do == PRIORITY and priority not in PRIORITIES):
+        raise InvalidInput(
+            "choose what to do with the tasks, and a priority of 1 to 10 if you set one: go back"
+        )
     ids = [name.removeprefix(CHOSEN) for name in form if name.startswith(CHOSEN)]
     if not ids:
         raise InvalidInput("no task is chosen: go back, and choose some")
@@ -109,13 +113,15 @@ async def act_on_chosen(visit: Visit) -> Shown:
             tasks.append(await visit.swarm.get(task_id))
     outcomes = None
     if form.get("sure") == "yes":
-        outcomes = [(task, await _outcome_of(visit.swarm, task, do)) for task in tasks]
-    return Shown("chosen.html", {"do": do, "tasks": tasks, "outcomes": outcomes})
+        outcomes = [(task, await _outcome_of(visit.swarm, task, do, priority)) for task in tasks]
+    return Shown("chosen.html", {"do": do, "priority": priority, "tasks": tasks, "outcomes": outcomes})
 
 
-async def _outcome_of(swarm: Swarm, task: Task, do: str) -> str:
-    """Retry or cancel one task; return what happened in words."""
+async def _outcome_of(swarm: Swarm, task: Task, do: str, priority: str) -> str:
+    """Retry or cancel one task, or set its priority; return what happened in words."""
     try:
+        if do == PRIORITY:
+            return f"its priority is {(await swarm.prioritize(task, int(priority))).priority} now"
         if do == "cancel":
             canceled = await swarm.cancel(task, "by the console")
             return f"{count_noun(len(canceled), 'task')} canceled" if canceled else "it had ended before"
