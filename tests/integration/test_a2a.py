@@ -256,6 +256,23 @@ async def test_question_of_a_planned_task_is_asked_and_answered_through_its_obje
     assert (await swarm.claim_one()).task.answers == {"color": "red"}
 
 
+async def test_approval_of_a_planned_task_is_not_given_beside_an_answer(swarm: SwarmRig, agents: Agents) -> None:
+    client = await agents.client("architect")
+    made = await send(client, message("paint the gate"))
+    plan = [PlannedTask(key=key, assigned_to="scout", objective=key) for key in ("clean", "paint")]
+    await swarm.settle(await swarm.claim_one(role="architect"), Handoff(tuple(plan)))
+    approval = Approval(tool="run_command", shown="rm -r build", because="it deletes")
+    first, second = await swarm.claim(wanted=2)
+    asks = (Question(name="approve", description="may it?", approval=approval),)
+    await swarm.settle(first, Waiting(StatusReason.APPROVAL_REQUIRED, "asks", asks))
+    await swarm.settle(second, Waiting(StatusReason.INPUT_REQUIRED, "asks", (Question(name="color", description="?"),)))
+    with pytest.raises(A2AError, match="open questions: color"):
+        await send(client, message(data_part({"approve": "yes"}), task_id=made.id))
+    await send(client, message("red", task_id=made.id))
+    assert (await swarm.task(second.task.task_id)).answers == {"color": "red"}
+    assert (await swarm.task(first.task.task_id)).questions
+
+
 async def test_approval_is_for_a_person_unless_the_server_allows_it(swarm: SwarmRig, agents: Agents) -> None:
     approval = Approval(tool="run_command", shown="rm -r build", because="it deletes")
     question = Question(name="approve", description="may it?", approval=approval)

@@ -130,14 +130,14 @@ async def _serve(
         def say() -> None:
             if access is not None:
                 _print(f"API on {address}/v1, session {settings.session}; Ctrl-C stops it")
-            if has_agents:
-                _print(f"A2A agents on {address}/a2a")
             if made is not None:
                 _print(f"token, shown only once: {made}")
             if hosts is not None:
                 _print(f"console, a link for one browser: {link}")
             else:
                 _print(f"console on {address}/ui/, for the token and for {_describe(settings)}")
+            if has_agents:
+                _print(f"A2A agents on {address}/a2a")
 
         group.start_soon(pages.feed.follow)
         await serve(application, listening, stop, say, [service.stopping, pages.stopping])
