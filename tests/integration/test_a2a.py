@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -18,7 +20,7 @@ from fireswarm.contracts.swarm.lease import HeldLease
 from fireswarm.contracts.swarm.outcome import Failed, Handoff, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from tests.support.a2a import Agents, State, data_part, get, message, questions_of, send, serving_agents, text_of
-from tests.support.api import HEADERS
+from tests.support.api import HEADERS, TOKEN
 from tests.support.console import blocked
 from tests.support.fleet import until
 from tests.support.patience import PATIENCE_SECONDS
@@ -148,6 +150,21 @@ async def test_blocking_request_returns_when_the_taskhas_ended(swarm: SwarmRig, 
         await swarm.settle(await swarm.claim_one(), done("painted"))
     assert ended[0].status.state == State.TASK_STATE_COMPLETED
     assert ended[0].artifacts[0].parts[0].text == "painted"
+
+
+async def test_example_of_the_guide_prints_the_events_of_its_task(
+    swarm: SwarmRig, agents: Agents, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "a2a.md").read_text(encoding="utf-8")
+    code = guide.partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {"__name__": "guide"}
+    exec(code.replace("http://127.0.0.1:8093", agents.base), names)
+    async with anyio.create_task_group() as group:
+        group.start_soon(names["main"], TOKEN)
+        await until(has_task(swarm), seconds=PATIENCE_SECONDS)
+        await swarm.settle(await swarm.claim_one(), done("three notes"))
+    printed = capsys.readouterr().out
+    assert "list the notes" in printed and "three notes" in printed and "TASK_STATE_COMPLETED" in printed
 
 
 async def test_client_that_leaves_frees_its_listener(swarm: SwarmRig, agents: Agents) -> None:
