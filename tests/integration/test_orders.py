@@ -75,9 +75,9 @@ async def test_one_agent_is_paused_and_the_others_work(swarm: SwarmRig) -> None:
 async def test_drained_agent_hands_its_tasks_back_and_ends(swarm: SwarmRig) -> None:
     gate = Gate()
     worker = Worker(with_skills(swarm, gate=gate), "scout", "scout-1")
+    task = await swarm.submit("long", skill="gate")
     async with anyio.create_task_group() as group:
         group.start_soon(worker.run)
-        task = await swarm.submit("long", skill="gate")
         await eventually(swarm, lambda: gate.began == 1, "starting")
         await swarm.clock.advance(1)
         await swarm.client.orders.drain("scout", "an upgrade")
@@ -206,13 +206,11 @@ async def test_no_task_is_lost_or_done_twice_by_random_orders(swarm: SwarmRig) -
 
     core = with_skills(swarm, count=count)
     ids: list[str] = []
+    workers: list[Worker] = []
     async with anyio.create_task_group() as group:
-        number, workers = 0, list[Worker]()
 
         def start() -> None:
-            nonlocal number
-            number += 1
-            workers.append(Worker(core, "scout", f"scout-{number}"))
+            workers.append(Worker(core, "scout", f"scout-{len(workers) + 1}"))
             group.start_soon(workers[-1].run)
 
         start()
@@ -241,4 +239,4 @@ async def test_no_task_is_lost_or_done_twice_by_random_orders(swarm: SwarmRig) -
     assert set(done) == set(ids)
     twice = {task_id for task_id, times in done.items() if times > 1}
     assert twice == set(), "a task that was handed back had done its work"
-    print(f"{number} agents, {sum(worker.drained for worker in workers)} of them drained")
+    print(f"{len(workers)} agents, {sum(worker.drained for worker in workers)} of them drained")
