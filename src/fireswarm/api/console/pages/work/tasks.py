@@ -101,9 +101,7 @@ async def act_on_chosen(visit: Visit) -> Shown:
     do, form = visit.form.get("do", ""), visit.form
     priority = form.get("priority", "").strip() if do == PRIORITY else ""
     if do not in ("retry", "cancel", PRIORITY) or (do == PRIORITY and priority not in PRIORITIES):
-        raise InvalidInput(
-            "choose what to do with the tasks, and a priority of 1 to 10 if you set one: go back"
-        )
+        raise InvalidInput("choose what to do with the tasks, and a priority of 1 to 10 if you set one: go back")
     ids = [name.removeprefix(CHOSEN) for name in form if name.startswith(CHOSEN)]
     if not ids:
         raise InvalidInput("no task is chosen: go back, and choose some")
