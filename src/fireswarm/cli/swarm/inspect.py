@@ -40,8 +40,7 @@ from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.storage.memory.fact_documents import is_wrong, short_id, value_text
-from fireswarm.swarm.records.operations import FREE_PER_DAY, price_operations, sum_operations
-from fireswarm.swarm.records.spending import read_spending
+from fireswarm.swarm.records.spending import FREE_PER_DAY, price_operations, read_spending, sum_operations
 
 MEMORY_TYPES = ("fact", "session_summary", "agent_status")
 

@@ -1,4 +1,4 @@
-"""Spend on models, summed over runs by objective, by role and by model.
+"""Spend on models, summed over runs by objective, role, model and day; and operations that Firestore bills, by role.
 
 A run's document counts each real call of that run once, even if the run was resumed or replayed. A sum over runs is
 therefore the amount paid.
@@ -6,6 +6,7 @@ therefore the amount paid.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import Store
 from fireswarm.contracts.swarm.run import RunDocument
+from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import RUNS, task_path
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
@@ -120,3 +122,39 @@ def sum_runs(runs: Iterable[RunDocument], *, more: bool = False) -> Spending:
     for run in listed:
         spending.add(run)
     return spending
+
+
+USD_PER_100_000 = {"reads": (0.03, 0.06), "writes": (0.09, 0.18), "deletes": (0.01, 0.02)}
+"""Firestore's list prices by region, lowest and highest (Google Cloud pricing page)."""
+
+FREE_PER_DAY = {"reads": 50_000, "writes": 20_000, "deletes": 20_000}
+
+MIN_RATE_SECONDS, DAY_SECONDS = 60.0, 86_400.0
+"""An agent that lives shorter than the first says nothing of a day."""
+
+UNIT = 100_000
+
+
+def sum_operations(agents: Iterable[AgentStatus]) -> dict[str, Counter[str]]:
+    """Return the operations of agents since their start, by role."""
+    by_role: dict[str, Counter[str]] = {}
+    for agent in agents:
+        by_role.setdefault(agent.role, Counter(dict.fromkeys(FREE_PER_DAY, 0))).update(agent.usage)
+    return by_role
+
+
+def estimate_day(agents: Iterable[AgentStatus]) -> Counter[str]:
+    """Return the operations of a whole day at the rate of *agents* since their start; idle ones show the idle cost."""
+    day: Counter[str] = Counter(dict.fromkeys(FREE_PER_DAY, 0))
+    for agent in agents:
+        seconds = (agent.created_at - agent.started_at).total_seconds() if agent.started_at else 0.0
+        if seconds >= MIN_RATE_SECONDS:
+            day.update({kind: round(agent.usage.get(kind, 0) / seconds * DAY_SECONDS) for kind in FREE_PER_DAY})
+    return day
+
+
+def price_operations(usage: Mapping[str, int]) -> tuple[float, float]:
+    """Return the list price in USD, in the cheapest and in the most expensive region, before the free quota."""
+    low = sum(usage.get(kind, 0) / UNIT * prices[0] for kind, prices in USD_PER_100_000.items())
+    high = sum(usage.get(kind, 0) / UNIT * prices[1] for kind, prices in USD_PER_100_000.items())
+    return low, high

@@ -15,8 +15,15 @@ from fireswarm.llm.budget import Limit, Spend
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.records.budgets import DAY, SESSION, read_scope_limits
-from fireswarm.swarm.records.operations import FREE_PER_DAY, estimate_day, price_operations, sum_operations
-from fireswarm.swarm.records.spending import Spending, read_spending, sort_by_cost
+from fireswarm.swarm.records.spending import (
+    FREE_PER_DAY,
+    Spending,
+    estimate_day,
+    price_operations,
+    read_spending,
+    sort_by_cost,
+    sum_operations,
+)
 
 READ_RUNS = 500
 KEPT_SECONDS = 60.0
