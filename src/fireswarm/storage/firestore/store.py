@@ -177,10 +177,10 @@ class FirestoreStore:
         sending = self._common.commit(request) if together else self._send(request, False)
         telemetry = telemetry_in_use.get()
         results = await (sending if telemetry is None else record_commit(telemetry, sending, len(writes)))
-        deletes = sum(isinstance(write, Delete) for write in writes)
+        deletes = len([write for write in writes if isinstance(write, Delete)])
         self.usage.deletes += deletes
         self.usage.writes += len(writes) - deletes
-        return Committed(tuple(result.update_time for result in results))
+        return Committed(tuple([result.update_time for result in results]))
 
     def as_stored(self, data: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the fields of a document as a commit would store them: without recognized secrets."""

@@ -70,13 +70,17 @@ class Order:
 
 @dataclass(slots=True)
 class Orders:
-    """What an operator orders one agent to do. ``known`` is set when it is read; before, the agent claims nothing."""
+    """What an operator orders one agent to do; ``active`` is True while that is anything.
+
+    ``known`` is set when it is read; before, the agent claims nothing.
+    """
 
     agent_id: str
     place: str = field(default_factory=lambda: os.environ.get(PLACE, ""))
     began: float = 0.0
     paused: bool = False
     drained: bool = False
+    active: bool = False
     known: anyio.Event = field(default_factory=anyio.Event)
 
     def take(self, orders: Iterable[Order]) -> bool:
@@ -88,14 +92,9 @@ class Orders:
         paused = any(order.paused for order in mine)
         drained = any(order.drained and self._began < order.since.timestamp() for order in mine)
         changed = (paused, drained) != (self.paused, self.drained)
-        self.paused, self.drained = paused, drained
+        self.paused, self.drained, self.active = paused, drained, paused or drained
         self.known.set()
         return changed
-
-    @property
-    def active(self) -> bool:
-        """True while an order is in force for this agent."""
-        return self.paused or self.drained
 
     @property
     def _began(self) -> float:
