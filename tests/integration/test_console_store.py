@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from urllib.parse import quote
 
 import anyio
 import pytest
@@ -57,6 +59,9 @@ async def test_query_shows_its_documents_its_index_and_its_reads(browser: Browse
         "collection=agent_tasks&field=status&operator=like&value=x",
         "collection=agent_tasks&field=status&operator=in&value=x",
         "collection=agent_tasks&order=a/b",
+        "collection=agent_runs&field=error&operator=%3D%3D&value=x",
+        f"collection=agent_runs&field=role&operator=in&value={quote(json.dumps([*range(99)]))}",
+        "collection=agent_runs&field=role&operator=not-in&value=%5B%5D",
     ],
 )
 async def test_what_is_no_query_is_said_on_a_page(browser: Browser, asked: str) -> None:

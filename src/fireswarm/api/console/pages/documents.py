@@ -14,7 +14,7 @@ from anyio import to_thread
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.api.models.base import storable
 from fireswarm.contracts.ports import Operator, Query, Snapshot
-from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.errors import InvalidInput, NotFound, StoreError
 from fireswarm.storage.documents import paths, queries
 from fireswarm.swarm.opening.archive import back_up_now, data_in_use, measure
 
@@ -101,7 +101,12 @@ async def show_query(visit: Visit) -> Shown:
     given = {name: visit.query.get(name, "").strip() for name in ("collection", "field", "operator", "value", "order")}
     given["collection"] = given["collection"] or paths.TASKS
     query = _read_query(given)
-    found = await visit.swarm.parts.store.explain(query)
+    try:
+        found = await visit.swarm.parts.store.explain(query)
+    except StoreError as error:
+        if error.retryable:
+            raise
+        raise InvalidInput(f"the store refuses this query: {error}") from error  # of a person, and no fault of ours
     rows = [(snapshot.id, snapshot.update_time, _as_text(snapshot)) for snapshot in found.snapshots]
     values = {"rows": rows, "found": found, "given": given, "collections": list(COLLECTIONS), "operators": OPERATORS}
     return Shown("query.html", values)
