@@ -70,6 +70,10 @@ def test_each_screen_holds_its_rules(look: str, place: Place, tasks: dict[str, s
         expect(console.page.get_by_text("4 children ended").first).to_be_visible()
         console.page.get_by_role("link", name="Run 1").first.click()
         console.check()
+        console.open("agents")
+        console.page.locator("tbody a").first.click()
+        expect(console.page.get_by_label("Log")).to_be_visible()
+        console.check()
 
 
 def test_what_changes_before_a_page_hears_of_changes_appears_on_it(place: Place, browser: Browser) -> None:
