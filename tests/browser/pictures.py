@@ -64,10 +64,13 @@ def draw_garden(folder: Path, browser: Browser, to: Path) -> None:
             expect(console.page.locator("article")).to_have_count(2)
             console.open("tasks?role=architect")
             task = console.page.locator("tbody a").first.get_attribute("href") or ""
+            console.open("agents")
+            agent = console.page.locator("tbody a").first.get_attribute("href") or ""
         screens = {
             "overview": "", "inbox": "inbox", "tasks": "tasks", "agents": "agents", "mail": "mail", "memory": "memory",
             "spend": "spend", "runs": "runs?sort=longest", "new": "new", "store": "store",
-            "skills": "skills?query=count+lines",
+            "skills": "skills?query=count+lines", "agent": agent.removeprefix("/ui/"),
+            "query": "store/query?collection=agent_tasks&field=status&operator=%3D%3D&value=done&order=-updated_at",
             "task": task.removeprefix("/ui/"),
         }  # fmt: skip
         draw(served, browser, screens, to)
