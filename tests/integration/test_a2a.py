@@ -63,20 +63,20 @@ def has_streams(agents: Agents, number: int) -> Callable[[], Awaitable[bool]]:
     return look
 
 
-async def test_each_rolehas_a_card_at_its_address(agents: Agents) -> None:
+async def test_each_role_has_a_card_at_its_address(agents: Agents) -> None:
     card = await agents.card("predictor")
     assert card.name == "predictor" and card.capabilities.streaming and not card.capabilities.push_notifications
     assert [skill.id for skill in card.skills] == ["noop"]
     assert {(item.protocol_binding, item.protocol_version) for item in card.supported_interfaces} == {
         ("JSONRPC", "1.0"),
         ("HTTP+JSON", "1.0"),
-        ("JSONRPC", "0.3"),
     }
     assert card.security_schemes["bearer"].http_auth_security_scheme.scheme == "bearer"
     listed = (await agents.http.get(f"{agents.base}/a2a")).json()["agents"]
     assert [each["name"] for each in listed] == ["architect", "executor", "memory", "predictor", "scout"]
     first = (await agents.http.get(f"{agents.base}/.well-known/agent-card.json")).json()
-    assert first["name"] == "architect" and first["url"] == f"{agents.base}/a2a/architect"
+    assert first["name"] == "architect"
+    assert {each["url"] for each in first["supportedInterfaces"]} == {f"{agents.base}/a2a/architect"}
 
 
 @pytest.mark.parametrize("binding", BINDINGS)
@@ -293,7 +293,7 @@ async def test_approval_of_a_planned_task_is_not_given_beside_an_answer(swarm: S
 async def test_approval_is_for_a_person_unless_the_server_allows_it(swarm: SwarmRig, agents: Agents) -> None:
     approval = Approval(tool="run_command", shown="rm -r build", because="it deletes")
     question = Question(name="approve", description="may it?", approval=approval)
-    task = await blocked(swarm, question, reason=StatusReason.APPROVAL_REQUIRED)
+    task = await blocked(swarm, question, reason=StatusReason.APPROVAL_REQUIRED, created_by="a2a")
     client = await agents.client()
     seen = await get(client, task.task_id)
     assert seen.status.state == State.TASK_STATE_INPUT_REQUIRED
@@ -307,7 +307,7 @@ async def test_approval_is_for_a_person_unless_the_server_allows_it(swarm: Swarm
         assert answered.status.state == State.TASK_STATE_SUBMITTED
 
 
-async def test_task_that_gave_uphas_failed_and_is_not_canceled_again(swarm: SwarmRig, agents: Agents) -> None:
+async def test_task_that_gave_up_has_failed_and_is_not_canceled_again(swarm: SwarmRig, agents: Agents) -> None:
     client = await agents.client()
     made = await send(client, message("paint the gate"))
     await swarm.settle(await swarm.claim_one(), Failed("no paint"))

@@ -13,10 +13,11 @@ import pytest
 from a2a import types
 from a2a.utils.errors import A2AError
 
-from fireswarm.api.a2a.mount import MAX_MESSAGE_BYTES
+from fireswarm.api.a2a.mount import MAX_MESSAGE_BYTES, json_fault
 from fireswarm.api.a2a.views import MAX_INLINE_BYTES
-from fireswarm.contracts.skills.artifact import ANSWER, Artifact
+from fireswarm.contracts.skills.artifact import ANSWER, Artifact, Attachment
 from fireswarm.contracts.skills.skill import Question
+from fireswarm.storage.blobs import FsspecBlobs
 from fireswarm.swarm.turn.given.files import trusted_attachments
 from tests.support.a2a import SECRET, Agents, data_part, get, message, send, serving_agents, text_of
 from tests.support.api import HEADERS
@@ -145,14 +146,11 @@ async def test_request_of_another_version_is_refused(agents: Agents) -> None:
     assert told["error"]["code"] == -32009
 
 
-async def test_client_of_the_earlier_version_submits_answers_and_gets(swarm: SwarmRig, agents: Agents) -> None:
-    spoken = {"kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": "paint"}]}
-    given: dict[str, Any] = {"message": spoken, "configuration": {"blocking": False}}
-    made = (await agents.rpc("message/send", given, **{"A2A-Version": ""}))["result"]
-    assert made["kind"] == "task" and made["status"]["state"] == "submitted"
-    await swarm.settle(await swarm.claim_one(), done("painted"))
-    ended = (await agents.rpc("tasks/get", {"id": made["id"]}, **{"A2A-Version": ""}))["result"]
-    assert ended["status"]["state"] == "completed" and ended["artifacts"][0]["parts"][0]["text"] == "painted"
+async def test_version_of_other_methods_is_not_served(agents: Agents) -> None:
+    """The package reports each fault of a message of version 0.3 with an excerpt of it: answers of any size."""
+    spoken = {"kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "x", "password": SECRET}]}
+    told = await agents.rpc("message/send", {"message": spoken}, **{"A2A-Version": ""})
+    assert "error" in told and SECRET not in json.dumps(told)
 
 
 async def test_raw_client_submits_answers_and_fetches_by_json_rpc(swarm: SwarmRig, agents: Agents) -> None:
@@ -240,8 +238,81 @@ async def test_large_file_has_an_address_that_needs_the_token(swarm: SwarmRig, a
 
 async def test_status_of_a_question_says_how_it_is_asked(swarm: SwarmRig, agents: Agents) -> None:
     question = Question(name="size", description="How large?", allowed={"enum": ["small", "large"]})
-    task = await blocked(swarm, question)
+    task = await blocked(swarm, question, created_by="a2a")
     client = await agents.client()
     assert "How large? (small, large)" in text_of(await get(client, task.task_id))
     await send(client, message("LARGE", task_id=task.task_id))
     assert (await swarm.task(task.task_id)).answers == {"size": "large"}
+
+
+def values(number: int) -> bytes:
+    return json.dumps({"message": {**SPOKEN, "parts": [{"data": [0] * number}]}}).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        values(50_000),
+        json.dumps({"message": {**SPOKEN, "parts": [{"data": [[]] * 3_000}]}}).encode(),
+        json.dumps({"message": {**SPOKEN, "parts": [{"text": ""}] * 3_000}}).encode(),
+        json.dumps({"message": {**SPOKEN, "parts": [{"text": "x" * 2_000_000}]}}).encode(),
+        json.dumps({"message": {**SPOKEN, "parts": [{"text": ',"[{' * 60_000}]}}).encode(),
+        json.dumps({"message": {**SPOKEN, "parts": [{"filename": "x" * 2_000_000, "raw": "eA=="}]}}).encode(),
+        b'{"raw":' * 100_000,
+    ],
+)
+async def test_body_of_many_values_is_refused_before_the_package_reads_it(agents: Agents, body: bytes) -> None:
+    """It reads each value on the event loop: 100 kB of zeros stopped the server for four seconds."""
+    assert json_fault(body)
+    answer = await rest(agents, "POST", "/message:send", body)
+    assert answer.status_code == 400 and "in raw" in answer.text
+    told = await agents.http.post(
+        f"{agents.base}/a2a/scout", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert told.status_code == 200 and told.json()["error"]["code"] == -32700
+
+
+def test_body_with_texts_values_and_a_large_file_is_taken() -> None:
+    file = {"raw": "A" * 5_000_000, "filename": "a,b[{.bin"}
+    spoken = {**SPOKEN, "parts": [{"text": "read, [it] {now} \\" * 1_000}, {"data": [0] * 500}, file]}
+    assert not json_fault(json.dumps({"message": spoken}).encode())
+
+
+async def test_task_of_a_person_is_not_seen_spoken_to_or_canceled_by_a_client(swarm: SwarmRig, agents: Agents) -> None:
+    """Who goes on with it would speak with the trust of the person: their files of this machine were read."""
+    secret = Attachment(name="secret.txt", uri="file:///etc/hostname")
+    task = await swarm.submit("read it", attachments=(secret,))
+    await swarm.settle(await swarm.claim_one(), done("it is read"))
+    running = await swarm.submit("goes on")
+    client = await agents.client()
+    for spoken in (message("print it", context_id=task.task_id), message("print it", task_id=running.task_id)):
+        with pytest.raises(A2AError):
+            await send(client, spoken)
+    with pytest.raises(A2AError):
+        await get(client, task.task_id)
+    with pytest.raises(A2AError):
+        await client.cancel_task(types.CancelTaskRequest(id=running.task_id))
+    listed = await client.list_tasks(types.ListTasksRequest())
+    assert not listed.tasks and listed.total_size == 0 and len(await swarm.client.tasks()) == 2
+
+
+async def test_refused_message_stores_no_file_and_values_under_names_of_secrets_are_redacted(
+    swarm: SwarmRig, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, put = types.Part(raw=b"1" * 1_000, filename="big.bin"), list[str]()
+    keep = FsspecBlobs.put
+
+    async def note(self: FsspecBlobs, name: str, content: bytes) -> str:
+        put.append(name)
+        return await keep(self, name, content)
+
+    monkeypatch.setattr(FsspecBlobs, "put", note)
+    with pytest.raises(A2AError):
+        await send(await agents.client(), types.Message(
+            message_id="m-9", role=types.Role.ROLE_USER, parts=[types.Part(text="x" * 9_000), file]
+        ))  # fmt: skip
+    assert not (await agents.http.get(f"{agents.base}/a2a/scout/tasks", headers={"A2A-Version": "1.0"})).json()["tasks"]
+    assert put == []
+    made = await send(await agents.client(), message(data_part({"password": "zzzz-yyyy-xxxx", "size": 3})))
+    objective = (await swarm.task(made.id)).objective
+    assert "zzzz" not in objective and "[redacted]" in objective and "3" in objective

@@ -175,7 +175,7 @@ async def test_raised_budget_continues_what_it_stopped(browser: Browser) -> None
     await swarm.settle(await swarm.claim_one(), Waiting(StatusReason.BUDGET_EXCEEDED, "its budget is spent"))
     assert "Set and go on" in await browser.page(f"/tasks/{task.task_id}")
     sent = await browser.send("/budget", scope="session", usd="9")
-    assert sent.headers["location"].startswith("/ui/inbox?done=budget_stopped.")
+    assert sent.headers["location"].startswith("/ui/tasks?status=blocked&reason=budget_exceeded&done=budget_stopped.")
     sent = await browser.send(f"/tasks/{task.task_id}/budget", usd="5")
     assert sent.headers["location"].partition(".")[0].endswith("done=budget_retried")
     assert (await swarm.task(task.task_id)).status is TaskStatus.QUEUED

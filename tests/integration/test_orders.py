@@ -101,13 +101,16 @@ def order(since: float, **given: Any) -> Order:
 
 
 def test_process_that_restarts_in_a_drained_fleet_ends_and_one_of_a_later_fleet_works() -> None:
-    early, late = Orders("scout-new", "1000.5ab1.scout-1", 2000.0), Orders("scout-new", "3000.5ab2.scout-1", 3001.0)
+    early, late = (
+        Orders("scout", "scout-new", "1000.5ab1.scout-1", 2000.0),
+        Orders("scout", "scout-new", "3000.5ab2.scout-1", 3001.0),
+    )
     assert early.take([order(1500.0)]) and early.drained
     assert not late.take([order(1500.0)]) and not late.drained
     assert early.take([]) and not early.active
     assert not early.take([order(1500.0, subject="1000.5ab1.scout-2")]), "another place"
     assert early.take([order(1500.0, subject="1000.5ab1.scout-1")]) and early.drained
-    odd = Orders("scout-new", "9999999999999999999.zz.scout-1", 1600.0)
+    odd = Orders("scout", "scout-new", "9999999999999999999.zz.scout-1", 1600.0)
     assert not odd.take([order(1500.0)]), "a malformed place counts for nothing"
 
 
@@ -188,7 +191,9 @@ async def test_unknown_names_are_refused_and_orders_are_listed(swarm: SwarmRig) 
     await swarm.client.orders.pause("scout")
     await swarm.client.orders.drain("scout-9")
     await swarm.client.orders.drain("scout")
-    found = {order.subject: (order.paused, order.drained) for order in await read_orders(swarm.store)}
+    found = {
+        order.subject: (order.paused, order.drained) for order in await read_orders(swarm.store, swarm.board.roles)
+    }
     assert found == {"": (True, True), "scout-9": (False, True)}
     await swarm.client.orders.pause("scout")
     assert [item.drained for item in await swarm.client.orders.read() if not item.subject] == [False]

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 EVERY_QUERY: dict[str, Query] = {
+    "orders_to": queries.orders_to(["order-scout", "order-memory"]),
+    "created_by": queries.created_by("a2a", "scout", "s1", "queued", 5),
     "failed_runs": queries.failed_runs(NOW, NOW),
     "page of failed runs": queries.page(
         "agent_runs", "started_at", 5, None, (NOW, NOW), status=["error", "timeout"], role="scout", agent_id="scout-1"

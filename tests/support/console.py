@@ -56,8 +56,10 @@ async def open_browser(swarm: SwarmRig, role: ConsoleRole = ConsoleRole.OPERATOR
         yield Browser(swarm, console, client, transport)
 
 
-async def blocked(swarm: SwarmRig, *questions: Question, reason: StatusReason = StatusReason.INPUT_REQUIRED) -> Task:
-    task = await swarm.submit("needs a person", role="scout")
+async def blocked(
+    swarm: SwarmRig, *questions: Question, reason: StatusReason = StatusReason.INPUT_REQUIRED, **fields: str
+) -> Task:
+    task = await swarm.submit("needs a person", role="scout", **fields)
     claimed = await swarm.claim_one()
     await swarm.settle(claimed, Waiting(reason, "asks", questions=questions))
     return await swarm.client.get(task)

@@ -12,7 +12,7 @@ from a2a.types import (
     SecurityScheme,
     StringList,
 )
-from a2a.utils.constants import PROTOCOL_VERSION_0_3, PROTOCOL_VERSION_1_0, TransportProtocol
+from a2a.utils.constants import PROTOCOL_VERSION_1_0, TransportProtocol
 
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.redaction import Redactor
@@ -28,7 +28,6 @@ TEXT, JSON, BYTES = "text/plain", "application/json", "application/octet-stream"
 BINDINGS = (
     (TransportProtocol.JSONRPC, PROTOCOL_VERSION_1_0),
     (TransportProtocol.HTTP_JSON, PROTOCOL_VERSION_1_0),
-    (TransportProtocol.JSONRPC, PROTOCOL_VERSION_0_3),
 )
 """The ways to call an agent, the preferred one first. All have the same address."""
 

@@ -22,7 +22,7 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
 from fireswarm.api.a2a.faults import protocol_errors
-from fireswarm.api.a2a.messages import MessageDesk
+from fireswarm.api.a2a.messages import CREATED_BY, MessageDesk
 from fireswarm.api.a2a.states import ENDED, RESTS, STATUS_OF, state_of
 from fireswarm.api.a2a.streams import TaskStreams
 from fireswarm.api.a2a.views import TaskViews
@@ -31,7 +31,6 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.paths import TASKS
 
 MAX_COUNTED = 10_000
 """Largest total of a list: counting reads the index of all counted tasks."""
@@ -193,9 +192,9 @@ class RoleAgent(RequestHandler):
         chosen = TaskFilters(status=status, role=self.desk.role, since=since, session=self.swarm.session)
         store = self.swarm.parts.store
         page = await read_task_page(store, self.redactor, chosen, size, params.page_token or None)
-        filters = {"status": status, "assigned_to": self.desk.role, "session_hash": self.swarm.session}
-        total = await store.count(queries.newest(TASKS, "updated_at", MAX_COUNTED, **filters))
-        return page.items, page.next_cursor or "", total
+        session, counted = self.swarm.session, None if status is None else status.value
+        total = await store.count(queries.created_by(CREATED_BY, self.desk.role, session, counted, MAX_COUNTED))
+        return [task for task in page.items if self.desk.is_own(task)], page.next_cursor or "", total
 
 
 def _find(tree: Sequence[Task], task: Task) -> Task:

@@ -21,13 +21,16 @@ from google.protobuf.json_format import MessageToDict
 from fireswarm.api.a2a.cards import BYTES
 from fireswarm.api.a2a.states import ENDED, for_person_only, open_questions, state_of, waits_for_others, who_asks
 from fireswarm.api.idempotency import KEEP_SECONDS
+from fireswarm.api.models.base import storable
 from fireswarm.client import Swarm
 from fireswarm.contracts.limits import MAX_LABEL_CHARS, shown_id, truncate
 from fireswarm.contracts.ports import Create
 from fireswarm.contracts.skills.artifact import Attachment
 from fireswarm.contracts.skills.skill import Question, choice_of
 from fireswarm.contracts.swarm.task import Task, TaskStatus
+from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import Conflict, InvalidInput, NotFound
+from fireswarm.redaction import Redactor
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import REQUESTS
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
@@ -59,10 +62,9 @@ class SentMessage:
     values: tuple[Any, ...]
     files: tuple[SentFile, ...]
 
-    @property
-    def words(self) -> str:
-        """All that a model is told: the texts, then the values as JSON."""
-        values = (json.dumps(value, ensure_ascii=False) for value in self.values)
+    def words(self, redactor: Redactor) -> str:
+        """Return all that a model is told: the texts, then the values as JSON, without those under names of secrets."""
+        values = (json.dumps(redactor.value(value), ensure_ascii=False) for value in self.values)
         return "\n\n".join(text for text in (self.text, *values) if text)
 
 
@@ -105,6 +107,7 @@ class MessageDesk:
 
     swarm: Swarm
     role: str
+    redactor: Redactor
     approves: bool = False
 
     async def deliver(self, message: types.Message) -> Task:
@@ -125,13 +128,16 @@ class MessageDesk:
         return task
 
     async def read(self, task_id: str) -> Task:
-        """Return a task of this session and role. Raises NotFound for any other."""
+        """Return a task of this session and role that a client began. Raises NotFound for any other.
+
+        The tasks of people are not theirs: who speaks to one would speak with the trust of the person who began it.
+        """
         unknown = f"there is no task {shown_id(task_id)} of this agent"
         try:
             task = await self.swarm.get(task_id)
         except InvalidInput as error:  # it cannot be the id of a task
             raise NotFound(unknown) from error
-        if task.session_hash != self.swarm.session or task.assigned_to != self.role:
+        if not self.is_own(task):
             raise NotFound(unknown)
         return task
 
@@ -142,23 +148,26 @@ class MessageDesk:
         except NotFound:
             return []
         snapshots = await self.swarm.parts.store.query(queries.thread_of(context_id))
-        others = [task for task in parse_readable(snapshots, parse_task_snapshot) if self._is_own(task)]
+        others = [task for task in parse_readable(snapshots, parse_task_snapshot) if self.is_own(task)]
         return sorted([first, *others], key=lambda task: (task.created_at, task.task_id), reverse=True)
 
-    def _is_own(self, task: Task) -> bool:
-        return task.session_hash == self.swarm.session and task.assigned_to == self.role
+    def is_own(self, task: Task) -> bool:
+        """Return True for a task of this session and role that a client began."""
+        return (task.session_hash, task.assigned_to, task.created_by) == (self.swarm.session, self.role, CREATED_BY)
 
     async def _submit(self, sent: SentMessage) -> Task:
         """Submit an objective. The id of its message is part of its key: the same message is the same task."""
-        if not sent.words:
+        words = sent.words(self.redactor)
+        if not words:
             raise InvalidInput("the message has no text: say what is to be done")
+        make_spec(objective=words, assigned_to=self.role, session_hash=self.swarm.session)  # before files are stored
         folder = f"{self.swarm.session}/{CREATED_BY}/{sent.digest}"
         attachments: list[Attachment] = []
         for number, file in enumerate(sent.files, 1):
             uri = await self.swarm.parts.blobs.put(f"{folder}/{number}/{file.name}", file.content)
             attachments.append(Attachment(name=file.name, mime=file.media_type, uri=uri))
         submitted = await self.swarm.submit(
-            sent.words,
+            words,
             role=self.role,
             created_by=CREATED_BY,
             attachments=attachments,
@@ -212,7 +221,7 @@ class MessageDesk:
     async def _say(self, task: Task, sent: SentMessage) -> Task:
         _refuse_files(sent)
         key = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.swarm.session}\n{sent.digest}"))
-        return await self.swarm.say(task, sent.words, message_id=key)
+        return await self.swarm.say(task, sent.words(self.redactor), message_id=key)
 
     async def _find_record(self, sent: SentMessage) -> str:
         """Return the id of the task of an earlier message with the same id, or "". Raises InvalidInput for another."""
@@ -267,7 +276,7 @@ def _parse_answer(question: Question, text: str) -> Any:
     if question.type == "string":
         return choice_of(question, said) or said
     try:
-        return json.loads(said)
+        return storable(json.loads(said))
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the answer to {question.name} must be JSON of the type {question.type}") from error
 

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fireswarm.api.console.access import Stranger, Visitor
-from fireswarm.api.console.forms import MAX_FORM_BYTES, read_form
+from fireswarm.api.console.forms import MAX_FORM_BYTES, MAX_TEXT_BYTES, read_form
 from fireswarm.api.console.live import LivePage
 from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, memory, overview, skills, spend
 from fireswarm.api.console.pages.work import files, forks, new, questions, run_list, runs, task, tasks
@@ -46,6 +46,11 @@ HEADERS: Mapping[str, str] = {
 _ENDING = {**HEADERS, "Connection": "close"}
 SENDER = "fireswarm.sender"
 """Key of the visitor or stranger in the scope of a request."""
+
+ONLY_LOOK = "You may only look: ask for a link of an operator, or for a place in console.operators."
+
+LARGE_FORMS = 4
+"""Forms with files that are read at once: each may be as large as a form may be, and is held in memory."""
 
 PAGE_SECONDS = 8.0
 """Time limit for the reads of a page: a store that is gone would let it wait for a minute."""
@@ -115,7 +120,17 @@ def make_console(console: WebConsole, hosts: Collection[str] | None = LOOPBACK_H
     app = Starlette(routes=routes, exception_handlers={HTTPException: _show_http_error, Exception: _show_fault})
     app.router.redirect_slashes = False
     app.state.console = console
-    return _known_first(Gate(app, AnyCaller(), console.redactor, hosts, MAX_FORM_BYTES), console)
+    small, large = (Gate(app, AnyCaller(), console.redactor, hosts, size) for size in (MAX_TEXT_BYTES, MAX_FORM_BYTES))
+    at_once = anyio.CapacityLimiter(LARGE_FORMS)
+
+    async def gate(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "POST" and scope["path"] == f"{PREFIX}/tasks":
+            async with at_once:
+                await large(scope, receive, send)
+        else:
+            await small(scope, receive, send)
+
+    return _known_first(gate, console)
 
 
 def _known_first(app: ASGIApp, console: WebConsole) -> ASGIApp:
@@ -131,6 +146,8 @@ def _known_first(app: ASGIApp, console: WebConsole) -> ASGIApp:
                 sender = await console.find_visitor(request)
                 if (sends or request.method == "POST") and not isinstance(sender, Visitor):
                     response = Response("open the link of the console first", 401, _ENDING)
+                elif request.method == "POST" and isinstance(sender, Visitor) and not sender.acts:
+                    response = Response(ONLY_LOOK, 403, _ENDING)
             except StoreUnavailable as error:
                 logger.warning("no visitor of the console can be known: %s", error)
                 response = Response("Google's keys cannot be fetched: try again in a minute", 503, _ENDING)
@@ -184,6 +201,8 @@ def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Res
             return await _respond(console, visitor, _problem(403, "not allowed", reason), request)
         visit = Visit(console, visitor, path, dict(request.query_params), form, uploads)
         answer: Answer = _problem(503, "store away", "The store does not answer. Load the page again in a moment.")
+        usage = console.swarm.parts.store.usage
+        before = usage.reads
         try:
             with anyio.move_on_after(PAGE_SECONDS) as limit:
                 answer = await make(visit)
@@ -194,7 +213,9 @@ def _endpoint(make: PageMaker, method: str) -> Callable[[Request], Awaitable[Res
             console.feed.report_store(away=isinstance(error, StoreUnavailable))
         if method == "POST":
             console.feed.forget()
-        return await _respond(console, visitor, answer, request)
+        response = await _respond(console, visitor, answer, request)
+        console.feed.reads += usage.reads - before
+        return response
 
     return endpoint
 
@@ -209,7 +230,7 @@ def _reason_to_refuse(request: Request, visitor: Visitor, form: Mapping[str, str
     if not hmac.compare_digest(form.get("token", "").encode(), visitor.form_token.encode()):
         return "The form is too old: load the page again."
     if not visitor.acts:
-        return "You may only look: ask for a link of an operator, or for a place in console.operators."
+        return ONLY_LOOK
     return ""
 
 
@@ -221,7 +242,8 @@ def _scheme_of(request: Request) -> str:
 
 async def _respond(console: WebConsole, visitor: Visitor, answer: Answer, request: Request) -> Response:
     if isinstance(answer, Goto):
-        query = f"?{urlencode({'done': visitor.seal(answer.done)})}" if answer.done else ""
+        mark = "&" if "?" in answer.path else "?"
+        query = f"{mark}{urlencode({'done': visitor.seal(answer.done)})}" if answer.done else ""
         return RedirectResponse(f"{PREFIX}{answer.path}{query}", 303, HEADERS)
     if isinstance(answer, Download):
         return attachment(answer.content, HEADERS)

@@ -60,6 +60,8 @@ class Pace:
 class Feed(Kept):
     """Reports changes of tasks to any number of pages. ``away`` is True while the store cannot be read.
 
+    ``reads`` are those of pages and of the listener since they were last counted.
+
     It listens only while a page is open. What pages read is kept for some seconds, for all of them. With *billed*,
     reads cost money: while many tasks change, changes are reported as seldom as the budget of reads asks for.
     """
@@ -69,18 +71,17 @@ class Feed(Kept):
     away: bool = False
     version: int = 0
     newest: list[Task] | None = None
+    reads: int = 0
     _changed: anyio.Event = field(default_factory=anyio.Event)
     _wanted: anyio.Event = field(default_factory=anyio.Event)
     _pages: Counter[str] = field(default_factory=Counter[str])
     _pace: Pace = field(default_factory=Pace)
-    _paid_reads: int = 0
     _settled: bool = True
     _news: anyio.Event = field(default_factory=anyio.Event)
     _heard: list[tuple[str, object]] | None = None
 
     async def follow(self) -> None:
         """Listen while pages are open, until canceled. A store that is away is tried again."""
-        self._paid_reads = self.swarm.parts.store.usage.reads
         while True:
             await self._wanted.wait()
             pause = 0.0
@@ -99,10 +100,14 @@ class Feed(Kept):
 
     async def _listen(self) -> None:
         query = queries.newest(TASKS, "updated_at", LISTENED)
+        first = True
         async with self.swarm.parts.store.listen(query) as batches:
             async for snapshots in batches:
+                self.reads += max(1, len(snapshots)) if first else 1
+                first = False
                 heard = [(snapshot.id, snapshot.update_time) for snapshot in snapshots]
-                self.newest = parse_readable(snapshots, parse_task_snapshot)
+                tasks = parse_readable(snapshots, parse_task_snapshot)
+                self.newest = sorted(tasks, key=lambda task: (task.updated_at, task.task_id), reverse=True)
                 if heard != self._heard or self.away:
                     self._heard = heard
                     self._news.set()
@@ -112,7 +117,6 @@ class Feed(Kept):
 
         The last change is reported twice: what pages keep may be older than it.
         """
-        usage = self.swarm.parts.store.usage
         while self._pages:
             with anyio.move_on_after(MINUTE if self._settled else self.settle_seconds) as silent:
                 await self._news.wait()
@@ -121,8 +125,8 @@ class Feed(Kept):
             self._settled, self._news = silent.cancelled_caught, anyio.Event()
             self._report(away=False)
             await anyio.sleep(PAUSE_SECONDS)
-            before, self._paid_reads = self._paid_reads, usage.reads
-            if self.billed and (pause := self._pace.pay(usage.reads - before, anyio.current_time())) > PAUSE_SECONDS:
+            reads, self.reads = self.reads, 0
+            if self.billed and (pause := self._pace.pay(reads, anyio.current_time())) > PAUSE_SECONDS:
                 return pause
         return 0.0
 
@@ -154,6 +158,8 @@ class Feed(Kept):
         """Count a page that wants to hear of changes; False, and nothing is counted, if there are too many."""
         if self._pages[browser] >= MAX_PAGES_OF_BROWSER or self._pages.total() >= MAX_PAGES:
             return False
+        if not self._pages:
+            self.reads = 0  # of pages that nobody left open
         self._pages[browser] += 1
         self._wanted.set()
         return True

@@ -71,7 +71,7 @@ def make_environment(redactor: Redactor) -> Environment:
         "clock": lambda moment: f"{moment:%H:%M:%S}" if isinstance(moment, datetime) else "",
         "clip": clean_line,
         "cut": cut,
-        "as_json": as_json,
+        "as_json": lambda value: as_json(redactor.value(value)),
         "quoted": quote_part,
         "diff": _with(redactor, draw_diff),
         "markdown": _with(redactor, draw_markdown),

@@ -127,9 +127,10 @@ DONE: Mapping[str, str] = {
     "backed_up": "The backup is written: it is the first of the list below.",
     "budget": "The budget is set.",
     "paused": "It claims no more tasks; what it holds goes on.",
+    "resumed_drained": "The order has ended. What it drained stays ended: swarm up starts processes.",
     "resumed": "It claims tasks again.",
     "drained": "It hands its tasks back and ends; a new swarm up starts it again.",
-    "budget_stopped": "The budget is set. Tasks that stopped for a budget are below: try them again.",
-    "budget_retried": "The budget is set, and the tasks that stopped for it are queued again.",
+    "budget_stopped": "The budget is set. Tasks that stopped for a budget are below: choose them, and try them again.",
+    "budget_retried": "The budget is set, and what stopped for it is queued again. A deadline that has passed is gone.",
 }
 """What a page says after an action. A link cannot make it say anything: the word has a seal."""

@@ -29,13 +29,22 @@ class BudgetNotes:
     told: set[str] = field(default_factory=set[str])
 
     async def before(self, decision: int) -> str:
-        """Return the note before the answer of *decision*, or ""."""
-        step = f"budget:{decision}"
-        due: dict[str, Any] = {}
-        if not self.recorder.has_begun(step):
-            asked = self.recorder.has_begun(answer_step(decision))
-            if asked or not (due := await self._due(decision)):
+        """Return the note before the answer of *decision*, or "".
+
+        A note from before a stop, without an answer, is out of date: the budget may have been raised since.
+        """
+        earlier = 0
+        while self.recorder.has_begun(_step(decision, earlier)):
+            earlier += 1
+        step, due = _step(decision, max(0, earlier - 1)), dict[str, Any]()
+        if not self.recorder.has_begun(answer_step(decision)):
+            due = await self._due(decision) or {"text": "", "low": []}
+            if earlier or due["text"]:
+                step = _step(decision, earlier)
+            else:
                 return ""
+        elif not earlier:
+            return ""
 
         async def tell() -> dict[str, Any]:
             return due
@@ -68,3 +77,8 @@ class BudgetNotes:
         left = max(0.0, (end - self.asking.client.clock.now()).total_seconds())
         text = f"{left / 60:,.0f} min" if left >= 120 else f"{left:.0f} s"
         return {TIME: (left / (end - began).total_seconds(), f"{text} until the deadline")}
+
+
+def _step(decision: int, earlier: int) -> str:
+    """Return the name of the step with the note of a decision; *earlier* notes of it were never answered."""
+    return f"budget:{decision}.{earlier}" if earlier else f"budget:{decision}"

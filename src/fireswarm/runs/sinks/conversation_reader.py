@@ -26,7 +26,7 @@ MAX_RUNS = 50
 """Maximum number of runs of a task that are read, the newest."""
 
 _STEP = re.compile(
-    r"(?P<phase>\d{1,9})/(?P<kind>llm|act|denied|steering|message):(?P<answer>\d{1,9})\.?(?P<part>\d{0,9})$"
+    r"(?P<phase>\d{1,9})/(?P<kind>llm|act|ask|budget|denied|steering|message):(?P<answer>\d{1,9})\.?(?P<part>\d{0,9})$"
 )
 
 logger = logging.getLogger(__name__)
@@ -122,10 +122,11 @@ async def find_conversation(store: Store, blobs: Blobs, task: Task) -> StoredCon
                 kind, answer = found["kind"], int(found["answer"])
                 number = answer + 1 if kind == "message" else answer  # a reply to the answer before
                 place = int(found["phase"]), number
-                records.setdefault(place, {})[kind, found["part"]] = _Record(kind, found["part"], payload)
+                part = "" if kind == "budget" else found["part"]  # only the last note before an answer was told
+                records.setdefault(place, {})[kind, part] = _Record(kind, part, payload)
     prices = [usage["usd"] for usage in usages if isinstance(usage.get("usd"), (int, float))]
     tokens = sum(_count(usage, "tokens") for usage in usages)
-    kept = {place: [*each.values()] for place, each in records.items()}
+    kept = {place: [*each.values()] for place, each in records.items() if any(kind != "budget" for kind, _ in each)}
     return StoredConversation(blobs, kept, given, tokens, sum(prices) if prices else None)
 
 
@@ -140,13 +141,15 @@ def _add(seen: SeenAnswer, kind: str, part: str, result: Mapping[str, Any]) -> N
         calls = result.get("calls")
         given = [_map(call) for call in cast("list[Any]", calls)] if isinstance(calls, list) else []
         seen.calls = [SeenCall(str(call.get("name")), _map(call.get("input"))) for call in given]
-    elif kind in ("steering", "message"):
-        seen.heard = _text(result, "text")
+    elif kind in ("steering", "message", "budget"):
+        seen.heard = "\n\n".join(text for text in (seen.heard, _text(result, "text")) if text)
     elif part and 0 < int(part) <= len(seen.calls):
         call = seen.calls[int(part) - 1]
         if kind == "denied":
             call.denied = _text(result, "reason")
-        else:
+        elif kind == "ask":
+            call.output = _text(result, "answer")
+        elif not call.output or kind == "act":
             call.output = "\n".join(text for name in ("text", "errors") if (text := _text(result, name)))
 
 

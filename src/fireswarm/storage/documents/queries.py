@@ -205,6 +205,11 @@ def orders(limit: int) -> Query:
     return Query(MAILBOX, where=(("kind", "==", MailKind.ORDER.value), ("status", "==", "new")), limit=limit)
 
 
+def orders_to(ids: Sequence[str]) -> Query:
+    """The orders in force with these ids, at most 30."""
+    return Query(MAILBOX, where=(("task_id", "in", [*ids]), ("status", "==", "new")))
+
+
 def known_facts(scope: str, name: str, limit: int) -> Query:
     """Facts and summaries of a session or a project, in any order; *scope* is the field with its name (also counted).
 
@@ -304,6 +309,13 @@ def tasks_in(session_hash: str, status: str) -> Query:
 def dead_letters(limit: int) -> Query:
     """Tasks that were given up or set aside."""
     return Query(TASKS, where=(("status_reason", "==", "dead_letter"),), limit=limit)
+
+
+def created_by(origin: str, role: str, session_hash: str, status: str | None, limit: int) -> Query:
+    """Tasks of a role and session that have one origin, such as ``a2a`` (counted)."""
+    of_status: Filters = () if status is None else (("status", "==", status),)
+    where: Filters = (("created_by", "==", origin), ("assigned_to", "==", role), ("session_hash", "==", session_hash))
+    return Query(TASKS, where=(*where, *of_status), limit=limit)
 
 
 def unknown_statuses(limit: int) -> Query:

@@ -6,11 +6,13 @@ the archive holds every blob that the copy refers to, although roles write both 
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import io
 import json
 import os
 import re
+import shutil
 import tarfile
 import tempfile
 import zlib
@@ -256,11 +258,19 @@ def back_up_now(settings: Settings, now: datetime) -> Path:
     data = data_in_use(settings)
     if data is None:
         raise InvalidInput(f"the store {settings.store.uri} is not of this machine: Firestore has backups of its own")
-    make_private_folder(data.parent / BACKUPS)
-    target = data.parent / BACKUPS / f"{now:%Y-%m-%dT%H-%M-%S-%f}.tar.gz"
-    back_up(data, blobs_folder(settings), target)
-    for old in _backups_of(data)[MAX_BACKUPS:]:
-        old.path.unlink(missing_ok=True)
+    folder = data.parent / BACKUPS
+    make_private_folder(folder)
+    target = folder / f"{now:%Y-%m-%dT%H-%M-%S-%f}.tar.gz"
+    with (folder / ".lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel ends it with the process
+        except OSError as error:
+            raise InvalidInput("another backup is being written: wait for it") from error
+        for left in folder.glob(".*.tar.gz.*"):  # of a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        back_up(data, blobs_folder(settings), target)
+        for old in _backups_of(data)[MAX_BACKUPS:]:
+            old.path.unlink(missing_ok=True)
     return target
 
 

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -43,8 +43,12 @@ PLACE_NAME = re.compile(r"(\d{1,12})\.([0-9a-f]{4})\.([a-z0-9-]{1,63}-\d{1,3})",
 DRAINED_EXIT = 83
 """Exit code of a process that an operator drained: its supervisor does not start it again. No other end has it."""
 
+AGENT_ORDER_LASTS = timedelta(days=30)
+"""An order to one agent is deleted after this time: agents come and go, and each process of a role reads all orders."""
+
 ATTEMPTS = 5
-MAX_READ = 200
+MAX_READ, MAX_IN = 200, 30
+"""Orders to agents that are read, and values that one filter takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,9 @@ class Order:
     since: datetime
     reason: str = ""
 
-    def concerns(self, agent_id: str, place: str) -> bool:
-        """Return True if the agent has to follow the order."""
-        return self.subject in ("", agent_id, place or agent_id)
+    def concerns(self, role: str, agent_id: str, place: str) -> bool:
+        """Return True if an agent of a role has to follow the order."""
+        return self.role == role and self.subject in ("", agent_id, place or agent_id)
 
     def describe(self) -> str:
         """Return the order as the end of a sentence."""
@@ -75,6 +79,7 @@ class Orders:
     ``known`` is set when it is read; before, the agent claims nothing.
     """
 
+    role: str
     agent_id: str
     place: str = field(default_factory=lambda: os.environ.get(PLACE, ""))
     began: float = 0.0
@@ -88,7 +93,7 @@ class Orders:
 
         A drain is for the processes of fleets that began before it, also for those that restart afterwards.
         """
-        mine = [order for order in orders if order.concerns(self.agent_id, self.place)]
+        mine = [order for order in orders if order.concerns(self.role, self.agent_id, self.place)]
         paused = any(order.paused for order in mine)
         drained = any(order.drained and self._began < order.since.timestamp() for order in mine)
         changed = (paused, drained) != (self.paused, self.drained)
@@ -119,9 +124,15 @@ def parse_order(snapshot: Snapshot) -> Order:
     )
 
 
-async def read_orders(store: Store) -> list[Order]:
-    """Return the orders in force. A malformed document is logged and skipped."""
-    return parse_readable(await store.query(queries.orders(MAX_READ)), parse_order)
+async def read_orders(store: Store, roles: Iterable[str]) -> list[Order]:
+    """Return the orders in force: all to *roles*, and 200 to agents. A malformed document is logged and skipped."""
+    ids = [_id(role) for role in roles]
+    to_roles: list[Snapshot] = []
+    for start in range(0, len(ids), MAX_IN):
+        to_roles += await store.query(queries.orders_to(ids[start : start + MAX_IN]))
+    named = {item.path for item in to_roles}
+    others = [item for item in await store.query(queries.orders(MAX_READ)) if item.path not in named]
+    return [order for item in (*to_roles, *others) for order in _in_force(item)]
 
 
 async def explain_task(board: Board, task: Task, relatives: Mapping[str, Task] | None) -> str:
@@ -131,6 +142,10 @@ async def explain_task(board: Board, task: Task, relatives: Mapping[str, Task] |
             if order.paused:
                 resume = command_line("swarm", "resume", order.role)
                 return f"The role {order.role} is {order.describe()}. `{resume}` lets it claim tasks again."
+            return (
+                f"It waits for an agent of the role {order.role}, whose processes were {order.describe()}, at "
+                f"{order.since:%Y-%m-%d %H:%M:%S} UTC. `swarm agents` shows whether one runs, `swarm up` starts some."
+            )
     return await board.explain(task, relatives)
 
 
@@ -147,7 +162,7 @@ class AgentOrders:
 
     async def read(self) -> list[Order]:
         """Return the orders in force."""
-        return await read_orders(self.board.store)
+        return await read_orders(self.board.store, self.board.roles)
 
     async def pause(self, name: str, reason: str = "") -> Order:
         """Let a role or an agent claim no more tasks; what it holds goes on. It lasts until `resume`."""
@@ -178,19 +193,19 @@ class AgentOrders:
             return Order(role, subject, PAUSED in names, DRAINED in names, self.board.clock.now(), reason)
         raise Conflict(f"the order for {name} keeps changing: nothing was changed, give it again")
 
-    async def resume(self, name: str) -> bool:
-        """End the order to a role or an agent; False if there was none."""
+    async def resume(self, name: str) -> Order | None:
+        """End the order to a role or an agent, and return it; None if there was none. What was drained stays ended."""
         role, subject = await self._find(name)
         for _ in range(ATTEMPTS):
             snapshot = await self.board.store.get(_path(subject or role))
             if (snapshot.data or {}).get("status") != MailStatus.NEW:
-                return False
+                return None
             ended = {"status": MailStatus.READ.value, "outcome": "ended by an operator"}
             try:
                 await self.board.store.commit([Update(snapshot.path, ended, snapshot.update_time)])
             except Conflict:
                 continue
-            return True
+            return next(iter(_in_force(snapshot)), None)
         raise Conflict(f"the order for {name} keeps changing: nothing was changed, end it again")
 
     async def _find(self, name: str) -> tuple[str, str]:
@@ -217,7 +232,8 @@ class AgentOrders:
             trace=Trace(chain_id=message_id),
         )
         made = message_document(envelope, "operator", role, self.board.clock.now(), self.board.clock.now())
-        return made | {"kind": MailKind.ORDER.value, "expires_at": None, "outcome": ""}
+        expires_at = self.board.clock.now() + AGENT_ORDER_LASTS if subject else None
+        return made | {"kind": MailKind.ORDER.value, "expires_at": expires_at, "outcome": ""}
 
 
 def _in_force(snapshot: Snapshot) -> list[Order]:

@@ -6,6 +6,7 @@ therefore the amount paid.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class Total:
         """Add the usage of one run."""
         for name in COUNTS:
             value = usage.get(name)
-            if isinstance(value, (int, float)):
+            if isinstance(value, (int, float)) and math.isfinite(value):
                 self.counts[name] += value
 
     def fields(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Upkeep:
 
     def __post_init__(self) -> None:
         """Note when this agent began: a drain before is not for it."""
-        self.orders = Orders(self.agent_id, began=self.parts.clock.now().timestamp())
+        self.orders = Orders(self.role, self.agent_id, began=self.parts.clock.now().timestamp())
 
     def start(self, group: TaskGroup) -> None:
         """Start every duty in *group*; cancelling the group ends them."""
@@ -286,7 +286,7 @@ class Upkeep:
         for snapshot in snapshots:
             await mail.act_on(self.parts, self.role, snapshot, take)
         if self.orders.take(orders):
-            mine = [order for order in orders if order.concerns(self.agent_id, self.orders.place)]
+            mine = [order for order in orders if order.concerns(self.role, self.agent_id, self.orders.place)]
             self.heartbeat.order = "; ".join(order.describe() for order in mine) if self.orders.active else ""
             _log.warning("%s %s: %s", self.role, self.agent_id, self.heartbeat.order or "resumed by an operator")
             for bell in (self.held.added, self.held.freed, self.queued):  # a heartbeat tells it, and claims follow it

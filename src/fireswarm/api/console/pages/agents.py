@@ -12,23 +12,27 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from fireswarm.api.console.visit import Goto, Shown, Visit
+from fireswarm.api.console.visit import Goto, Shown, Visit, WebConsole
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
 from fireswarm.settings.run_folders import STATE_FOLDER
 from fireswarm.swarm.opening.confinement import describe, refusal
 from fireswarm.swarm.records.orders import PLACE_NAME, Order
 
 RECENT = timedelta(hours=1)
-READ = 100
+READ, KEPT_SECONDS = 100, 10.0
 LOG_LINES, LOG_BYTES = 200, 128 * 1024
 """Of a log, so many of the last lines are shown, of so many of its last bytes."""
 
 CONFINEMENT_SECONDS = 300.0
 """How long it is known how this machine confines code: to find out starts programs."""
+
+KEY_BYTES = 32 * 1024
+"""Read before these: a key that began there is recognized by its beginning."""
 
 LONG_LINE = re.compile(r"^(.{2000}).+$", re.MULTILINE)
 
@@ -37,6 +41,11 @@ async def find_living(swarm: Swarm) -> list[AgentStatus]:
     """Return the agents that are alive or ended within the last hour, newest heartbeat first."""
     now = swarm.parts.clock.now()
     return [agent for agent in await swarm.parts.heartbeats.latest(READ, since=now - RECENT)]
+
+
+async def keep_living(console: WebConsole) -> list[AgentStatus]:
+    """Return what `find_living` does, as it was at most ten seconds ago."""
+    return await console.feed.keep("agents", KEPT_SECONDS, lambda: find_living(console.swarm))
 
 
 async def show(visit: Visit) -> Shown:
@@ -64,12 +73,12 @@ async def show_one(visit: Visit) -> Shown:
     confined = await visit.console.feed.remember(
         "confined", CONFINEMENT_SECONDS, lambda: to_thread.run_sync(_describe_confinement, swarm.parts.settings)
     )
-    lines, reason = await to_thread.run_sync(_read_log, swarm.parts.settings, agent)
+    lines, reason = await to_thread.run_sync(_read_log, swarm.parts.settings, agent, visit.console.redactor)
     values = {
         "agent": agent,
         "state": _state(swarm, agent, orders),
-        "order": next((order for order in orders if order.concerns(agent.agent_id, agent.place)), None),
-        "own": any(order.subject and order.concerns(agent.agent_id, agent.place) for order in orders),
+        "order": next((order for order in orders if order.concerns(agent.role, agent.agent_id, agent.place)), None),
+        "own": any(order.subject and order.concerns(agent.role, agent.agent_id, agent.place) for order in orders),
         "card": card,
         "limits": _limits(swarm.parts.settings, card),
         "confined": confined,
@@ -91,8 +100,8 @@ async def order(visit: Visit) -> Goto:
             await orders.drain(name, reason)
             done = "drained"
         case "resume":
-            await orders.resume(name)
-            done = "resumed"
+            ended = await orders.resume(name)
+            done = "resumed_drained" if ended is not None and ended.drained else "resumed"
         case _:
             raise InvalidInput("the form does not say what to do: load the page again")
     return Goto("/agents", done)
@@ -101,7 +110,7 @@ async def order(visit: Visit) -> Goto:
 def _state(swarm: Swarm, agent: AgentStatus, orders: Sequence[Order]) -> str:
     """Return the state to show: a living agent that may claim nothing is paused."""
     now = swarm.parts.clock.now()
-    paused = any(order.paused and order.concerns(agent.agent_id, agent.place) for order in orders)
+    paused = any(order.paused and order.concerns(agent.role, agent.agent_id, agent.place) for order in orders)
     return "paused" if paused and agent.lives_at(now) else agent.state_at(now)
 
 
@@ -111,8 +120,8 @@ def _order_to(role: str, orders: Sequence[Order]) -> Order | None:
 
 def _limits(settings: Settings, card: RoleCard | None) -> list[tuple[str, str]]:
     """Return the limits of an agent, as the settings of this console's folder and its role card set them."""
-    runtime, budget = settings.runtime, settings.budget
-    limits = [
+    runtime = settings.runtime
+    return [
         ("tasks at once", f"{settings.worker.concurrency}"),
         ("decisions of the model in a turn", f"{runtime.max_turns}"),
         ("time of a command or skill", f"{runtime.timeout_seconds:g} s"),
@@ -123,8 +132,6 @@ def _limits(settings: Settings, card: RoleCard | None) -> list[tuple[str, str]]:
         ("lease of a task without renewal", f"{settings.leases.lease_seconds:g} s"),
         ("time of a drain", f"{settings.worker.drain_seconds:g} s"),
     ]
-    budgets = (("task", budget.task_usd), ("session", budget.session_usd), ("day", budget.day_usd))
-    return limits + [(f"budget of a {name}", "none" if usd is None else f"{usd:g} USD") for name, usd in budgets]
 
 
 def _describe_confinement(settings: Settings) -> str:
@@ -133,26 +140,30 @@ def _describe_confinement(settings: Settings) -> str:
     return refusal(confinement) or describe(confinement) or "code is not confined"
 
 
-def _read_log(settings: Settings, agent: AgentStatus) -> tuple[str, str]:
-    """Return the last lines of an agent's log, or why there are none."""
+def _read_log(settings: Settings, agent: AgentStatus, redactor: Redactor) -> tuple[str, str]:
+    """Return the last lines of an agent's log without secrets, or why there are none."""
     match = PLACE_NAME.fullmatch(agent.place)
     if match is None:
         return "", "Its log is kept nowhere: no `swarm up` started it."
     if agent.host != socket.gethostname():
         return "", f"Its log is on the machine {agent.host}; this console runs on another one."
     try:
-        return _read_tail(settings.path(f"{STATE_FOLDER}/logs") / f"{match[3]}.log"), ""
+        return _read_tail(settings.path(f"{STATE_FOLDER}/logs") / f"{match[3]}.log", redactor), ""
     except OSError as error:
         return "", f"Its log cannot be read here: {error.strerror}. Its fleet may belong to another folder."
 
 
-def _read_tail(path: Path) -> str:
-    """Return the last lines of a file. Raises OSError, also for a link and for what is no file."""
+def _read_tail(path: Path, redactor: Redactor) -> str:
+    """Return the last lines of a file. Raises OSError, also for a link and for what is no file.
+
+    Secrets are removed before lines are left out or cut: of a part of one, nobody could tell what it is.
+    """
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:  # noqa: PTH123 - by descriptor
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise OSError(0, "it is no file")
-        file.seek(max(0, found.st_size - LOG_BYTES))
-        text = file.read(LOG_BYTES).decode("utf-8", "replace")
-    cut = text if found.st_size <= LOG_BYTES else text.partition("\n")[2]
+        size = min(found.st_size, LOG_BYTES + KEY_BYTES)
+        file.seek(found.st_size - size)
+        text = redactor.clean(file.read(size).decode("utf-8", "replace"))
+    cut = text if found.st_size == size else text[KEY_BYTES:].partition("\n")[2] or text[KEY_BYTES:]
     return LONG_LINE.sub(r"\1 ...", "\n".join(cut.splitlines()[-LOG_LINES:]))

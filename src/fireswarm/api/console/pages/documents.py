@@ -100,16 +100,18 @@ async def show_query(visit: Visit) -> Shown:
         raise InvalidInput("this link may only look at pages: queries need a link of an operator")
     given = {name: visit.query.get(name, "").strip() for name in ("collection", "field", "operator", "value", "order")}
     given["collection"] = given["collection"] or paths.TASKS
-    query = _read_query(given)
+    found, fault = None, ""
     try:
-        found = await visit.swarm.parts.store.explain(query)
+        found = await visit.swarm.parts.store.explain(_read_query(given))
+    except InvalidInput as error:
+        fault = str(error)
     except StoreError as error:
         if error.retryable:
             raise
-        raise InvalidInput(f"the store refuses this query: {error}") from error  # of a person, and no fault of ours
-    rows = [(snapshot.id, snapshot.update_time, _as_text(snapshot)) for snapshot in found.snapshots]
-    values = {"rows": rows, "found": found, "given": given, "collections": list(COLLECTIONS), "operators": OPERATORS}
-    return Shown("query.html", values)
+        fault = f"the store refuses this query: {error}"  # of a person, and no fault of ours
+    rows = [_row(snapshot) for snapshot in found.snapshots] if found else []
+    form = {"given": given, "collections": list(COLLECTIONS), "operators": OPERATORS}
+    return Shown("query.html", {**form, "rows": rows, "found": found, "fault": fault}, 422 if fault else 200)
 
 
 def _read_query(given: Mapping[str, str]) -> Query:
@@ -136,8 +138,7 @@ def _read_value(text: str, operator: str) -> Any:
         value = storable(json.loads(text))
     except (ValueError, RecursionError):
         if _TIME.fullmatch(text):
-            moment = datetime.fromisoformat(text)
-            value = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            value = _read_time(text)
     if operator in ("in", "not-in", "array_contains_any") and not isinstance(value, list):
         raise InvalidInput(f'{operator} takes a list of values, such as ["done", "canceled"]')
     return value
@@ -149,11 +150,19 @@ async def show_collection(visit: Visit) -> Shown:
     if name not in COLLECTIONS:
         raise NotFound(f"there is no collection {name}")
     found = await visit.swarm.parts.store.query(queries.by_id(name, SHOWN + 1, after))
-    rows = [(snapshot.id, snapshot.update_time, _as_text(snapshot)) for snapshot in found[:SHOWN]]
+    rows = [_row(snapshot) for snapshot in found[:SHOWN]]
     following = found[SHOWN - 1].id if len(found) > SHOWN else ""
     return Shown("documents.html", {"name": name, "rows": rows, "next": following, "after": after})
 
 
-def _as_text(snapshot: Snapshot) -> str:
-    """Return a document as JSON, with its fields in order."""
-    return json.dumps(dict(snapshot.data or {}), indent=1, ensure_ascii=False, default=str, sort_keys=True)
+def _read_time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(f"{text!r} is no time: {error}") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _row(snapshot: Snapshot) -> tuple[str, datetime, Any]:
+    """Return the id of a document, the time of its last change, and its fields in order."""
+    return snapshot.id, snapshot.update_time.ToDatetime(tzinfo=UTC), dict(sorted((snapshot.data or {}).items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fireswarm.api.console.pages.work.questions import shown_questions
+from fireswarm.api.console.pages.work.questions import describe_uncertain, shown_questions
 from fireswarm.api.console.visit import Shown, Visit, WebConsole
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import Task, TaskStatus
@@ -59,6 +59,7 @@ async def show(visit: Visit) -> Shown:
             "task": task,
             "why": await visit.swarm.explain(task),
             "questions": await shown_questions(visit.swarm, task),
+            "uncertain": await describe_uncertain(visit.swarm, task),
         }
         for task in found.tasks[:SHOWN]
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from fireswarm.api.console.pages.agents import find_living
+from fireswarm.api.console.pages.agents import keep_living
 from fireswarm.api.console.pages.inbox import find_waiting
 from fireswarm.api.console.pages.spend import read_budgets
 from fireswarm.api.console.visit import Shown, Visit
@@ -35,7 +35,7 @@ async def show(visit: Visit) -> Shown:
     now = swarm.parts.clock.now()
     counts = await feed.keep("counts", COUNT_SECONDS, lambda: _count(swarm))
     days = await feed.keep("days", DAY_SECONDS, lambda: _count_days(swarm, now))
-    living = await feed.keep("agents", COUNT_SECONDS, lambda: find_living(swarm))
+    living = await keep_living(visit.console)
     oldest: dict[str, Mapping[str, Any]] = {}
     for agent in living:
         if agent.queue_hints.queued:

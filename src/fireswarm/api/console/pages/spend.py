@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from fireswarm.api.console.pages.agents import find_living
+from fireswarm.api.console.pages.agents import keep_living
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.errors import InvalidInput
@@ -49,7 +49,7 @@ async def show(visit: Visit) -> Shown:
         KEPT_SECONDS,
         lambda: read_spending(parts.store, READ_RUNS, only or None, _span_of(within, now)),
     )
-    agents = await feed.keep("agents", KEPT_SECONDS, lambda: find_living(visit.swarm))
+    agents = await keep_living(visit.console)
     operations = sum_operations(agents)
     day = estimate_day(agents)
     values = {
@@ -118,14 +118,14 @@ async def _forecast(visit: Visit, now: datetime) -> tuple[float, float] | None:
 
 
 async def set_budget(visit: Visit) -> Goto:
-    """Set a budget of the session or day; if tasks stopped for a budget, go to the inbox. Raises InvalidInput."""
+    """Set a budget of the session or day; if tasks stopped for a budget, go to their list. Raises InvalidInput."""
     scope = visit.form.get("scope", "")
     if scope not in (SESSION, DAY):
         raise InvalidInput("the form does not say whose budget it is: load the page again")
     await visit.swarm.budget(scope, usd=read_usd(visit.form))
     stopped = StatusReason.BUDGET_EXCEEDED.value
     if await visit.swarm.parts.store.count(queries.blocked_by(stopped)):
-        return Goto("/inbox", "budget_stopped")
+        return Goto(f"/tasks?status=blocked&reason={stopped}", "budget_stopped")
     return Goto("/spend", "budget")
 
 

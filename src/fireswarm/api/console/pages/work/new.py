@@ -12,6 +12,7 @@ from typing import Any, get_args
 from fireswarm.api.console.forms import MAX_FORM_BYTES, Upload
 from fireswarm.api.console.pages.spend import read_usd
 from fireswarm.api.console.visit import Goto, Shown, Visit
+from fireswarm.api.models.base import storable
 from fireswarm.client import Swarm
 from fireswarm.contracts.model_choice import Effort
 from fireswarm.contracts.skills.artifact import Attachment
@@ -21,7 +22,7 @@ from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import FireswarmError, InvalidInput
 from fireswarm.swarm.records.artifacts import safe_file_name
 
-MAX_DIGITS = 10
+MAX_DIGITS, MAX_PATH_CHARS = 10, 200
 NAME_DIGITS = 16
 """Hexadecimal digits of a file's hash in its address: a form that is sent twice is one task."""
 
@@ -59,6 +60,7 @@ async def submit(visit: Visit) -> Goto | Shown:
     try:
         fields = _read_fields(visit, given)
         usd = read_usd(given) if given["usd"] else None
+        make_spec(**fields)  # what cannot be a task stores no files
         fields["attachments"] = await _store_files(visit.swarm, visit.files)
         submitted = await visit.swarm.submit(make_spec(**fields))
         if usd is not None and submitted.created:
@@ -115,7 +117,7 @@ def _moment(text: str) -> datetime | None:
 def _inputs(text: str) -> dict[str, Any]:
     """Return the further inputs. Raises InvalidInput for what is no JSON object."""
     try:
-        read: Any = json.loads(text or "{}")
+        read: Any = storable(json.loads(text or "{}"))
     except (ValueError, RecursionError):
         read = None
     if not isinstance(read, dict):
@@ -125,9 +127,14 @@ def _inputs(text: str) -> dict[str, Any]:
 
 def _place(path: str) -> dict[str, str]:
     """Return a folder as context. Raises InvalidInput for one that this machine does not have."""
-    if path and not Path(path).expanduser().exists():
-        raise InvalidInput(f"the folder {path} does not exist on the machine of the console")
-    return {"path": str(Path(path).expanduser().resolve())} if path else {}
+    if not path:
+        return {}
+    try:
+        return {"path": str(Path(path).expanduser().resolve(strict=True))}
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidInput(
+            f"the folder {path[:MAX_PATH_CHARS]} does not exist on the machine of the console"
+        ) from error
 
 
 def _whole_number(text: str, name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from fireswarm.contracts.skills.permissions import APPROVE
 from fireswarm.contracts.skills.skill import Question
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import FireswarmError, GraphInvalid, InvalidInput
+from fireswarm.runs.sinks.conversation_reader import find_conversation
 from fireswarm.swarm.submission.plan_review import find_plan, parse_plan, request_for_plan, write_plan
 
 MAX_DIFF_BYTES = 200_000
@@ -26,6 +28,9 @@ MAX_PLAN_CHARS = 100_000
 FIELD = "answer-"
 """Beginning of the name of a form's field; the id of its question follows."""
 
+
+_CALL = re.compile(r"^(\d{1,9})/\w{1,20}:(\d{1,9})\.(\d{1,9})(?!\d)")
+"""The step of a call: plans before it, answer of the model, call of the answer."""
 
 logger = logging.getLogger(__name__)
 
@@ -109,3 +114,17 @@ def _value_of(question: Question, text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text  # the check of the answer says what it expects
+
+
+async def describe_uncertain(swarm: Swarm, task: Task) -> str:
+    """Return the call of the model that may have taken effect, with its input; "" if there is none, or it is lost."""
+    found = _CALL.search(task.uncertain_step)
+    if found is None:
+        return ""
+    phase, number, part = map(int, found.groups())
+    talk = await find_conversation(swarm.parts.store, swarm.parts.blobs, task)
+    answer = await talk.read((phase, number))
+    if answer is None or not 0 < part <= len(answer.calls):
+        return ""
+    call = answer.calls[part - 1]
+    return f"{call.tool} {json.dumps(dict(call.given), ensure_ascii=False, default=str)}"

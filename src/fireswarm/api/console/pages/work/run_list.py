@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -48,7 +49,7 @@ class RunRow:
     def usd(self) -> float:
         """What its model calls cost; 0 for a figure that is none."""
         usd = self.run.usage.get("usd")
-        return float(usd) if isinstance(usd, (int, float)) else 0.0
+        return float(usd) if isinstance(usd, (int, float)) and math.isfinite(usd) else 0.0
 
 
 @dataclass(frozen=True, slots=True)

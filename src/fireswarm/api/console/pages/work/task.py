@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from fireswarm.api.console.pages.spend import describe_limit, read_usd
-from fireswarm.api.console.pages.work.questions import read_answers, shown_questions
+from fireswarm.api.console.pages.work.questions import describe_uncertain, read_answers, shown_questions
 from fireswarm.api.console.pages.work.run_list import sum_work
 from fireswarm.api.console.plan import draw_chart, draw_graph
 from fireswarm.api.console.visit import Goto, Shown, Visit
@@ -75,7 +75,13 @@ async def show(visit: Visit) -> Shown:
         "graph": draw_graph(tree) if len(tree) > 1 else None,
         "chart": draw_chart(tree, chain_runs, now),
         "following": await find_following(parts.store, task),
-        "steps": [task.uncertain_step] if task.uncertain_step else [],
+        "uncertain": await describe_uncertain(swarm, task),
+        "below": [
+            (item, number, name_of(artifact), artifact.type)
+            for item in tree
+            if item.task_id != task.task_id and item.result and item.parent_task_id and not task.parent_task_id
+            for number, artifact in enumerate(item.result.artifacts)
+        ],
         "now": now,
     }
     return Shown("task.html", values)
