@@ -15,6 +15,7 @@ from fireswarm.contracts.swarm.outcome import Failed, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.llm.spend import StoreLedger
+from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.settings.swarm import ReceiverSettings
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import NOTICES
@@ -42,6 +43,24 @@ class Recorded:
     def __call__(self, request: ChatRequest) -> Any:
         self.told.append([message.text for message in request.messages if message.role == "user"])
         return self.answers[min(len(self.told), len(self.answers)) - 1]
+
+
+async def test_model_is_told_the_budget_of_now_after_it_was_raised(swarm: SwarmRig, tmp_path: Path) -> None:
+    await submit(swarm, tmp_path, session="other")
+    await one_turn(swarm, thinking(swarm, Recorded("counted"), tmp_path))
+    one = (await StoreLedger(swarm.store, swarm.clock, "other", "x").session()).tokens
+    model = Recorded(command(1), command(2), "counted")
+    core = thinking(swarm, model, tmp_path, budget={"session_tokens": int(one * 1.3)})
+    await submit(swarm, tmp_path, deadline=swarm.clock.now() + timedelta(hours=9))
+    stopped = await one_turn(swarm, core)
+    assert stopped.status_reason is StatusReason.BUDGET_EXCEEDED
+    events = await read_events(swarm.store, await swarm.store.get(f"agent_runs/{stopped.task_id}.1"))
+    assert "Less than a quarter of the budget is left" in str(events), "the request with this note was refused"
+    client = Swarm(replace(core, settings=core.settings.model_copy(update={"session": "s1"})))
+    await client.budget("session", tokens=1_000_000)
+    await client.retry_tree(stopped)
+    assert (await one_turn(swarm, core)).status is TaskStatus.DONE
+    assert not [text for told in model.told for text in told if "Less than a quarter" in text]
 
 
 async def test_session_is_charged_for_its_own_work_only(swarm: SwarmRig, tmp_path: Path) -> None:

@@ -31,43 +31,47 @@ class BudgetNotes:
     async def before(self, decision: int) -> str:
         """Return the note before the answer of *decision*, or "".
 
-        A note from before a stop, without an answer, is out of date: the budget may have been raised since.
+        A run that resumes tells the same note, unless nobody answered it and a budget or the deadline has changed.
         """
         earlier = 0
         while self.recorder.has_begun(_step(decision, earlier)):
             earlier += 1
-        step, due = _step(decision, max(0, earlier - 1)), dict[str, Any]()
-        if not self.recorder.has_begun(answer_step(decision)):
-            due = await self._due(decision) or {"text": "", "low": []}
-            if earlier or due["text"]:
-                step = _step(decision, earlier)
-            else:
-                return ""
-        elif not earlier:
+        asked = self.recorder.has_begun(answer_step(decision))
+        if earlier:
+            note = await self._tell(_step(decision, earlier - 1), {})
+            if asked or note.get("of") in (None, (due := await self._due(decision))["of"]):
+                return self._heard(note)
+        elif asked or not (due := await self._due(decision))["text"]:
             return ""
+        return self._heard(await self._tell(_step(decision, earlier), due))
 
+    async def _tell(self, step: str, due: dict[str, Any]) -> dict[str, Any]:
         async def tell() -> dict[str, Any]:
             return due
 
-        note = await self.recorder.step(step, tell, idempotent=True)
+        return await self.recorder.step(step, tell, idempotent=True)
+
+    def _heard(self, note: dict[str, Any]) -> str:
         self.told.update(note["low"])
         return str(note["text"])
 
     async def _due(self, decision: int) -> dict[str, Any]:
-        """Return the note that is due and the scopes that run low, or nothing."""
+        """Return the note that is due, the scopes that run low, and the budgets that it is about."""
         client = self.asking.client
         limits = await client.meter.limits(self.asking.spent, client.ledger)
         left = {limit.scope: (limit.left, str(limit)) for limit in limits}
         left |= self._time_left()
+        budgets = [f"{limit.scope} {limit.tokens} {limit.usd}" for limit in limits]
+        note = {"text": "", "low": list[str](), "of": "; ".join([*budgets, str(self.assignment.deadline)])}
         low = [scope for scope, (share, _) in left.items() if share < LITTLE and scope not in self.told]
         if low:
             amounts = "; ".join(left[scope][1] for scope in low)
             text = f"[Less than a quarter of the budget is left: {amounts}. Do the most important part, and finish.]"
-            return {"text": text, "low": low}
+            return note | {"text": text, "low": low}
         if decision == 1 and left and self.assignment.roles:
             amounts = "; ".join(text for _, text in left.values())
-            return {"text": f"# Budget left\n{amounts}.", "low": []}
-        return {}
+            return note | {"text": f"# Budget left\n{amounts}."}
+        return note
 
     def _time_left(self) -> dict[str, tuple[float, str]]:
         """Return the share and the length of the time left until the deadline, if there is one."""
