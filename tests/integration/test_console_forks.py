@@ -18,7 +18,7 @@ from fireswarm.storage.documents.paths import run_path, task_path
 from tests.integration.test_console import PAYLOADS
 from tests.integration.test_forks import log, three_steps
 from tests.integration.test_inputs import Expert, part, plan, turn
-from tests.integration.test_thinking import logged, submit
+from tests.integration.test_thinking import act, decide, logged, submit
 from tests.support.console import CONSOLE_SECRET, Browser, open_browser
 from tests.support.swarm import open_test_swarm
 
@@ -220,3 +220,23 @@ async def test_plan_that_a_hand_broke_is_no_fault_of_the_page(
     broken = [{**each, "allowed": {**each.get("allowed", {}), "default": default}} for each in raw]
     await browser.swarm.store.commit([Merge(task_path(task.task_id), {"questions": broken})])
     assert (await browser.client.get(f"/ui/tasks/{task.task_id}/plan")).status_code == 422
+
+
+async def test_answer_of_a_person_is_shown_with_the_call_that_asked(browser: Browser, tmp_path: Path) -> None:
+    swarm = browser.swarm
+    await submit(swarm, tmp_path)
+    expert = Expert(decide(act("ask_user", name="color", question="Which color?")), "painted")
+    task = await turn(swarm, tmp_path, expert, "scout")
+    await swarm.client.answer(task, {"color": "the green of <moss>"})
+    await turn(swarm, tmp_path, expert, "scout")
+    page = await browser.page(f"/tasks/{task.task_id}/conversation")
+    assert "Which color?" in page and "<pre>the green of &lt;moss&gt;</pre>" in page
+
+
+async def test_call_that_may_have_taken_effect_is_shown_with_its_question(browser: Browser, tmp_path: Path) -> None:
+    swarm, task = browser.swarm, await three_steps(browser.swarm, tmp_path)
+    doubt = {"status": "blocked", "status_reason": "dead_letter", "uncertain_step": "0/act:2.1", "ended_at": None}
+    await swarm.store.commit([Merge(task_path(task.task_id), doubt)])
+    for path in ("/inbox", f"/tasks/{task.task_id}"):
+        page = html.unescape(await browser.page(path))
+        assert "two" in page.partition("Was <code>")[2][:200] and "(step 0/act:2.1)" in page

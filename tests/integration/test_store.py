@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 EVERY_QUERY: dict[str, Query] = {
-    "orders_to": queries.orders_to(["order-scout", "order-memory"]),
+    "orders_to": queries.orders(None, ["order-scout", "order-memory"]),
     "created_by": queries.created_by("a2a", "scout", "s1", "queued", 5),
     "failed_runs": queries.failed_runs(NOW, NOW),
     "page of failed runs": queries.page(
@@ -95,7 +95,7 @@ EVERY_QUERY: dict[str, Query] = {
     "dead_letters": queries.dead_letters(5),
     "unknown_statuses": queries.unknown_statuses(5),
     "some_tasks": queries.some_tasks(5),
-    "counted_with_status": queries.counted_with_status("done"),
+    "counted_with_status": queries.with_status("done"),
     "blocked_by": queries.blocked_by("dead_letter"),
     "changed_between": queries.changed_between("done", NOW, NOW),
     "newest tasks": queries.newest(

@@ -69,7 +69,7 @@ async def _of_tasks(swarm: Swarm) -> list[Metric]:
     store, now = swarm.parts.store, swarm.parts.clock.now()
     tasks = GaugeMetricFamily("fireswarm_tasks", "Tasks by status", labels=["status"])
     for status in TaskStatus:
-        tasks.add_metric([status.value], await store.count(queries.counted_with_status(status.value)))
+        tasks.add_metric([status.value], await store.count(queries.with_status(status.value)))
     blocked = GaugeMetricFamily("fireswarm_blocked_tasks", "Tasks that do not move, by reason", labels=["reason"])
     for reason in StatusReason:
         blocked.add_metric([reason.value], await store.count(queries.blocked_by(reason.value)))

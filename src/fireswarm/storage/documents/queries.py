@@ -200,20 +200,16 @@ def work_messages(role: str) -> Query:
     return Query(MAILBOX, where=(("to_agent_id", "==", role), ("kind", "in", kinds), ("status", "==", "new")))
 
 
-def orders(limit: int) -> Query:
-    """Orders of an operator that are in force, to all roles."""
-    return Query(MAILBOX, where=(("kind", "==", MailKind.ORDER.value), ("status", "==", "new")), limit=limit)
-
-
-def orders_to(ids: Sequence[str]) -> Query:
-    """The orders in force with these ids, at most 30."""
-    return Query(MAILBOX, where=(("task_id", "in", [*ids]), ("status", "==", "new")))
+def orders(limit: int | None, ids: Sequence[str] = ()) -> Query:
+    """Orders of an operator that are in force, to all roles, or those with some ids, at most 30."""
+    named: Filters = (("task_id", "in", [*ids]),) if ids else (("kind", "==", MailKind.ORDER.value),)
+    return Query(MAILBOX, where=(*named, ("status", "==", "new")), limit=limit)
 
 
 def known_facts(scope: str, name: str, limit: int) -> Query:
-    """Facts and summaries of a session or a project, in any order; *scope* is the field with its name (also counted).
+    """Facts and summaries of a session or project; *scope* is the field with its name (also counted).
 
-    An order would hide a hand-written document without the ordered field.
+    They have no order, which would hide a hand-written document without the ordered field.
     """
     return Query(MEMORY, where=((scope, "==", name), ("type", "in", ["fact", "session_summary"])), limit=limit)
 
@@ -320,18 +316,12 @@ def created_by(origin: str, role: str, session_hash: str, status: str | None, li
 
 def unknown_statuses(limit: int) -> Query:
     """Tasks with a status that no agent looks for. Tasks without a status are not found by any filter."""
-    known = ["queued", "in_progress", "blocked", "done", "canceled"]
-    return Query(TASKS, where=(("status", "not-in", known),), limit=limit)
+    return Query(TASKS, (("status", "not-in", ["queued", "in_progress", "blocked", "done", "canceled"]),), limit=limit)
 
 
-def with_status(status: str, limit: int) -> Query:
-    """Tasks with a status, of all roles."""
+def with_status(status: str, limit: int | None = None) -> Query:
+    """Tasks with a status, of all roles; counted without a limit."""
     return Query(TASKS, where=(("status", "==", status),), limit=limit)
-
-
-def counted_with_status(status: str) -> Query:
-    """All tasks with a status (counted)."""
-    return Query(TASKS, where=(("status", "==", status),))
 
 
 def blocked_by(reason: str) -> Query:

@@ -5,6 +5,7 @@ A raised budget applies at once: before a call is refused, the budgets are read 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -197,6 +198,6 @@ def _limit(scope: str, spent: Spend, amounts: Amounts, target: str, key: str = "
 def _spend_of(usage: Mapping[str, Any]) -> Spend:
     def number(name: str) -> float:
         value = usage.get(name)
-        return value if isinstance(value, (int, float)) else 0
+        return value if isinstance(value, (int, float)) and math.isfinite(value) else 0
 
     return Spend(int(number("calls")), int(number("tokens")), float(number("usd")), int(number("unpriced_calls")))

@@ -129,7 +129,7 @@ async def read_orders(store: Store, roles: Iterable[str]) -> list[Order]:
     ids = [_id(role) for role in roles]
     to_roles: list[Snapshot] = []
     for start in range(0, len(ids), MAX_IN):
-        to_roles += await store.query(queries.orders_to(ids[start : start + MAX_IN]))
+        to_roles += await store.query(queries.orders(None, ids[start : start + MAX_IN]))
     named = {item.path for item in to_roles}
     others = [item for item in await store.query(queries.orders(MAX_READ)) if item.path not in named]
     return [order for item in (*to_roles, *others) for order in _in_force(item)]

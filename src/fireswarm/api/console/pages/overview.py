@@ -69,7 +69,7 @@ def _has_died_lately(agent: AgentStatus, now: datetime) -> bool:
 
 async def _count(swarm: Swarm) -> dict[str, int]:
     store = swarm.parts.store
-    return {status.value: await store.count(queries.counted_with_status(status.value)) for status in TaskStatus}
+    return {status.value: await store.count(queries.with_status(status.value)) for status in TaskStatus}
 
 
 async def _count_days(swarm: Swarm, now: datetime) -> dict[str, dict[str, Any]]:

@@ -123,7 +123,10 @@ async def _outcome_of(swarm: Swarm, task: Task, do: str, priority: str) -> str:
         if do == "cancel":
             canceled = await swarm.cancel(task, "by the console")
             return f"{count_noun(len(canceled), 'task')} canceled" if canceled else "it had ended before"
-        return f"{count_noun(len(await swarm.retry_tree(task)), 'task')} queued again"
+        retried = await swarm.retry_tree(task)
+        late = task.deadline <= swarm.parts.clock.now()
+        said = f"{count_noun(len(retried), 'task')} queued again"
+        return f"{said}, without a deadline that has passed" if late else said
     except FireswarmError as error:
         return f"not changed: {error}"
 
