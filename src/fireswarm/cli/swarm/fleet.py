@@ -242,19 +242,21 @@ def drain(
 
 def resume(name: Name, root: Root = Path(), store: StoreUri = None, project: Project = None) -> None:
     """Let a paused role or agent claim tasks again."""
-    _order(board_settings(root, store, project), lambda orders: orders.resume(name))
+    _order(board_settings(root, store, project), lambda orders: orders.resume(name), ends=True)
 
 
-def _order(settings: Settings, give: Callable[[AgentOrders], Awaitable[Order | bool]]) -> None:
-    """Give an order, and print what is in force then."""
+def _order(settings: Settings, give: Callable[[AgentOrders], Awaitable[Order | None]], *, ends: bool = False) -> None:
+    """Give an order, or end one, and print what is in force then."""
 
     async def main() -> None:
         async with Swarm.open(settings=settings) as swarm:
             given = await give(swarm.orders)
-        if isinstance(given, Order):
-            console.print(f"{given.subject or f'the role {given.role}'} is {given.describe()}", markup=False)
+        if given is None:
+            console.print("there is no order to end")
+        elif ends:
+            console.print("resumed; what was drained stays ended: `swarm up` starts it" if given.drained else "resumed")
         else:
-            console.print("resumed" if given else "there is no order to end")
+            console.print(f"{given.subject or f'the role {given.role}'} is {given.describe()}", markup=False)
 
     run_async(main)
 
