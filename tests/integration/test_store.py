@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 EVERY_QUERY: dict[str, Query] = {
-    "orders_to": queries.orders(None, ["order-scout", "order-memory"]),
+    "orders with ids": queries.orders(None, ["order-scout", "order-memory"]),
     "created_by": queries.created_by("a2a", "scout", "s1", "queued", 5),
     "failed_runs": queries.failed_runs(NOW, NOW),
     "page of failed runs": queries.page(
