@@ -95,7 +95,7 @@ EVERY_QUERY: dict[str, Query] = {
     "dead_letters": queries.dead_letters(5),
     "unknown_statuses": queries.unknown_statuses(5),
     "some_tasks": queries.some_tasks(5),
-    "counted_with_status": queries.with_status("done"),
+    "with_status counted": queries.with_status("done"),
     "blocked_by": queries.blocked_by("dead_letter"),
     "changed_between": queries.changed_between("done", NOW, NOW),
     "newest tasks": queries.newest(
