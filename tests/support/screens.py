@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Dialog, Error, Page, sync_playwright
 from tests.support.fleet import environment, lay_out, swarm_up
 
 CHROMIUM = shutil.which("chromium")
-WAIT_MS = 90_000
+WAIT_MS = 240_000
 LINK = re.compile(r"http://127\S+/enter\S+")
 SERIOUS = ("serious", "critical")
 
