@@ -20,6 +20,7 @@ from tests.support.screens import SKILLS, WAIT_MS, Place, Watched, lay_out, serv
 from tests.support.walk import LOG, MENDED, VARIABLES, serving_models, walk_settings
 
 expect.set_options(timeout=WAIT_MS)
+pytestmark = pytest.mark.timeout(4 * WAIT_MS / 1_000)
 
 
 def kill(place: Place, *, all_of_it: bool) -> None:

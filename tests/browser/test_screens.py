@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.support.screens import WAIT_MS, Place, open_place, watched
 
 expect.set_options(timeout=WAIT_MS)
+pytestmark = pytest.mark.timeout(4 * WAIT_MS / 1_000)
 
 LOOKS = {
     "wide and light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},

@@ -61,6 +61,7 @@ def run(request):
     return SkillResult(state=SkillState.DELEGATING, summary=" ".join(payloads)[:900], tasks=tuple(tasks[:50]))
 """
 expect.set_options(timeout=WAIT_MS)
+pytestmark = pytest.mark.timeout(4 * WAIT_MS / 1_000)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from fireswarm.settings import load_settings
 from tests.support.fleet import environment, lay_out, role_processes, swarm_up, until, with_signal
 from tests.support.patience import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(900)]
 
 NOTE = """
 from fireswarm.contracts.skills.skill import SkillResult
