@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,13 +23,16 @@ from tests.support.terminal import CTRL_C, Terminal
 
 CREATING = {
     "demo", "init", "up", "role", "submit", "api", "console", "mcp", "a2a", "pipeline demo", "pipeline new",
-    "pipeline run", "store serve", "store restore", "store import", "store backup", "store export",
+    "pipeline run", "store serve", "store restore", "store import", "store backup", "store export", "budget", "pause",
+    "drain",
 }  # fmt: skip
 """Commands whose purpose is to write."""
 
 WITHOUT_ROOT = {"pipeline trace", "pipeline report", "skills list", "skills inspect", "skills check", "skills bench"}
 
 ARGUMENTS = {
+    "pipeline report": ["x"],
+    "pause": ["scout"], "resume": ["scout"], "drain": ["scout"],
     "budget": ["day", "--usd", "5"],
     "memory history": ["x"],
     "memory recall": ["x"],
@@ -60,6 +64,20 @@ def content(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if "cache" not in path.parts)
 
 
+def test_each_command_gets_the_arguments_that_it_needs() -> None:
+    """Without one, the tests below see only the error of the arguments; `make test` runs a part of them."""
+    missing = []
+    for name in sorted({*ALL} - WITHOUT_ROOT):
+        command = typer.main.get_command(swarm_app)
+        for word in name.split():
+            command = getattr(command, "commands")[word]  # noqa: B009 - a group of typer's, whose type it does not export
+        try:
+            command.make_context(name, list(ARGUMENTS.get(name, [])), resilient_parsing=False)
+        except Exception as error:
+            missing.append(f"{name}: {error}")
+    assert missing == []
+
+
 @pytest.mark.parametrize("name", [name for name in ALL if name not in {*WITHOUT_ROOT, "init"}])
 def test_a_root_that_does_not_exist_is_an_error_and_is_not_created(name: str, tmp_path: Path) -> None:
     (tmp_path / "copy").touch()
@@ -82,6 +100,14 @@ def test_a_command_that_reads_an_empty_folder_creates_nothing(name: str, tmp_pat
     done = swarm(tmp_path, *name.split(), *ARGUMENTS.get(name, []), "--root", str(tmp_path))
     assert "Traceback" not in done.stderr
     assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("line", ["budget day --usd 5", "pause scout", "drain scout"])
+def test_what_is_ordered_before_the_first_start_is_kept(line: str, tmp_path: Path) -> None:
+    lay_out(tmp_path, {}, settings={})
+    assert swarm(tmp_path, *line.split(), "--root", str(tmp_path)).returncode == 0
+    shown = swarm(tmp_path, "store", "stats", "--root", str(tmp_path))
+    assert re.search(rf"{'mcp_memory' if 'budget' in line else 'agent_mailbox'}\s+1\b", shown.stdout)
 
 
 @pytest.mark.parametrize("line", ["stats", "reset --yes", "backup copy", "export copy"])

@@ -78,7 +78,7 @@ def budget(
     settings = settings_for(root, store, project, session)
 
     async def main() -> None:
-        async with Swarm.open(settings=settings, create=False) as swarm:
+        async with Swarm.open(settings=settings, create=target in SCOPES) as swarm:
             named = target if target in SCOPES else (await swarm.find(target)).task_id
             await swarm.budget(named, usd=usd, tokens=tokens)
             amounts = [f"{usd:g} USD"] if usd is not None else []

@@ -249,7 +249,7 @@ def _order(settings: Settings, give: Callable[[AgentOrders], Awaitable[Order | N
     """Give an order, or end one, and print what is in force then."""
 
     async def main() -> None:
-        async with Swarm.open(settings=settings) as swarm:
+        async with Swarm.open(settings=settings, create=not ends) as swarm:
             given = await give(swarm.orders)
         if given is None:
             console.print("there is no order to end")
