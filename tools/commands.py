@@ -43,6 +43,8 @@ EXAMPLES: dict[str, str] = {
     "swarm memory recall": "swarm memory recall 'which database'",
     "swarm memory history": "swarm memory history $FACT",
     "swarm memory wrong": "swarm memory wrong $FACT --reason 'we moved in March'",
+    "swarm memory correct": "swarm memory correct $FACT 'PostgreSQL 17'",
+    "swarm memory forget": "swarm memory forget $FACT --yes",
     "swarm cost": "swarm cost",
     "swarm doctor": "swarm doctor",
     "swarm artifacts": "swarm artifacts $DONE --to artifacts",

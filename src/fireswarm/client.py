@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import anyio
-from anyio.streams.memory import MemoryObjectSendStream
 
-from fireswarm.contracts.ports import Clock, Snapshot
+from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.skills.permissions import NO, PLAN, REASON, YES
 from fireswarm.contracts.skills.skill import Fact, PlannedTask
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
@@ -28,7 +28,6 @@ from fireswarm.contracts.swarm.task import (
 )
 from fireswarm.contracts.swarm.task_fields import TaskFields, make_spec
 from fireswarm.errors import InvalidInput, NotDone
-from fireswarm.runs.sinks.run_reader import RunReader
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.find import find_by_id
 from fireswarm.storage.documents.paths import TASKS
@@ -37,10 +36,11 @@ from fireswarm.swarm.board.operator.answers import check_by_id, with_approval
 from fireswarm.swarm.records.idle_mail import find_idle_mail
 from fireswarm.swarm.records.objective import parse_objective, until_over
 from fireswarm.swarm.records.orders import AgentOrders, explain_task
-from fireswarm.swarm.records.run_follower import RunFollower
+from fireswarm.swarm.records.run_follower import send_events
 from fireswarm.swarm.submission.arguments import (
     Amount,
     FactId,
+    JsonValue,
     Natural,
     Seconds,
     Status,
@@ -243,7 +243,9 @@ class Swarm:
         followed = await self._read(task)
         send, receive = anyio.create_memory_object_stream[TaskEvent](100)
         async with task_group() as group, receive:
-            group.start_soon(self._send_events, followed, send)
+            group.start_soon(
+                send_events, self.parts.store, self.parts.clock, followed, partial(self.wait, followed), send
+            )
             yield receive
             group.cancel_scope.cancel()
 
@@ -371,6 +373,14 @@ class Swarm:
         """Mark a fact as wrong (agents are not told it), or unmark it; *fact* begins its id. Raises NotFound."""
         return await self.parts.memory.mark(fact, wrong=wrong, reason=reason)
 
+    async def correct_fact(self, fact: FactId, value: JsonValue) -> Fact:
+        """Replace the value of a fact; the earlier one is kept in its history. Raises NotFound and InvalidInput."""
+        return await self.parts.memory.correct(fact, value)
+
+    async def forget_fact(self, fact: FactId) -> None:
+        """Delete a fact or a summary with all its earlier values. Raises NotFound and InvalidInput."""
+        await self.parts.memory.forget(fact)
+
     async def _read(self, task: AnyTask) -> Task:
         """Return the given task, or read it."""
         return task if isinstance(task, Task) else await self.get(task)
@@ -380,21 +390,3 @@ class Swarm:
         if not isinstance(task, Task) and not question:
             raise InvalidInput(f"task {id_of(task)}: give the id of the request, or a task that was read")
         return await self._read(task)
-
-    async def _send_events(self, task: Task, send: MemoryObjectSendStream[TaskEvent]) -> None:
-        """Send the events of the objective's runs to *send* until the task is over."""
-        readers: dict[str, RunReader] = {}
-
-        async def report(runs: Sequence[Snapshot]) -> None:
-            for run in runs:
-                reader = readers.setdefault(run.path, RunReader(self.parts.store))
-                for event in await reader.news(run):
-                    await send.send(TaskEvent.of_run(run.data or {}, event))
-
-        runs = queries.runs_of(task.trace.chain_id)
-        follower = RunFollower(self.parts.store, self.parts.clock, runs, report)
-        async with send, task_group() as group:
-            group.start_soon(follower.follow)
-            await self.wait(task)
-            await follower.read_once()
-            group.cancel_scope.cancel()

@@ -36,7 +36,7 @@ ARGUMENTS = {
     "budget": ["day", "--usd", "5"],
     "memory history": ["x"],
     "memory recall": ["x"],
-    "memory wrong": ["x"],
+    "memory wrong": ["x"], "memory correct": ["x", "y"], "memory forget": ["x"],
     "plan": ["0a"],
     "say": ["x", "words"],
     "fork": ["x", "--before", "1"],

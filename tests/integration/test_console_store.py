@@ -98,6 +98,19 @@ async def test_fact_has_a_history_and_is_marked_as_wrong_and_right(browser: Brow
     await browser.send(f"{address}/mark", mark="right")
     assert [fact.value for fact in await swarm.client.recall("office door")] == ["red"]
     assert (await browser.send(f"{address}/mark", mark="odd")).status_code == 422
+    sent = await browser.send(f"{address}/correct", value="blue\r\nand white")
+    assert sent.headers["location"].startswith(f"/ui{address}?done=fact_corrected.")
+    assert [fact.value for fact in await swarm.client.recall("office door")] == ["blue\nand white"]
+    assert "a person, who corrected it" in await browser.page(address)
+    assert (await browser.send(f"{address}/correct", value=" ")).status_code == 422
+    await swarm.client.correct_fact(address.rpartition("/")[2], {"colour": "blue"})
+    assert "not JSON" not in (page := await browser.page(address)) and "as JSON" in page
+    assert (await browser.send(f"{address}/correct", value="{blue}")).status_code == 422
+    await browser.send(f"{address}/correct", value='{"colour": ["red"]}')
+    assert (await swarm.client.fact_history(address.rpartition("/")[2]))[0].value == {"colour": ["red"]}
+    sent = await browser.send(f"{address}/forget")
+    assert sent.headers["location"].startswith("/ui/memory?done=fact_forgotten.")
+    assert await browser.page(address, 404)
     assert await browser.page("/memory/nothing", 404)
 
 

@@ -77,6 +77,8 @@ EXPECTED = {
     "swarm memory recall": "PostgreSQL 15",
     "swarm memory history": "PostgreSQL 15",
     "swarm memory wrong": "marked as wrong: ",
+    "swarm memory correct": "PostgreSQL 17",
+    "swarm memory forget": "deleted ",
     "swarm cost": "no model calls in 6 runs",
     "swarm artifacts": "report.md",
     "swarm open": "report.md",

@@ -15,6 +15,7 @@ from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.memory import Memory, parse_fact
 from fireswarm.storage.memory.fact_documents import MAX_LISTED, fact_path
 from fireswarm.storage.memory.known_facts import RELOAD_SECONDS
+from fireswarm.storage.memory.session_memory import CORRECTED_BY
 from tests.support.swarm import SwarmRig, open_test_swarm
 
 pytestmark = pytest.mark.anyio
@@ -178,6 +179,26 @@ async def test_wrong_fact_is_neither_recalled_nor_learned_again_under_another_na
         await swarm.client.mark_fact("fact-")
 
 
+async def test_corrected_fact_keeps_its_history_and_what_it_replaces(swarm: SwarmRig) -> None:
+    memory = swarm.core.memory
+    await learn(memory, fact("queue", "We use rq."))
+    [old] = await memory.recall("s1", "rq")
+    await learn(memory, fact("choice", "We use celery.", replaces=old.fact_id, evidence=("plan.md:3",)))
+    [found] = await memory.recall("s1", "celery")
+    await swarm.client.mark_fact(found.fact_id, reason="the plan is old")
+    corrected = await swarm.client.correct_fact(found.fact_id[:14], "We use procrastinate.")
+    assert (corrected.source, corrected.evidence) == (CORRECTED_BY, ())
+    for reader in (memory, another_process(swarm)):
+        assert await values(reader, "which one do we use") == ["We use procrastinate."]
+    history = await swarm.client.fact_history(found.fact_id)
+    assert [each.value for each in history] == ["We use procrastinate.", "We use celery."]
+    await learn(memory, fact("choice", "We use dramatiq."))
+    assert await values(memory, "which one do we use") == ["We use dramatiq.", "We use rq."]
+    for value in (None, {"a": object()}, "x" * 20_000, float("nan")):
+        with pytest.raises(InvalidInput, match="give a JSON value"):
+            await swarm.client.correct_fact(found.fact_id, value)
+
+
 async def test_mark_can_be_removed(swarm: SwarmRig) -> None:
     memory = swarm.core.memory
     await learn(memory, fact("db", "MySQL"))
@@ -339,8 +360,10 @@ async def test_forgotten_fact_leaves_no_version(swarm: SwarmRig) -> None:
     memory = swarm.core.memory
     await learn(memory, fact("db", "MySQL"))
     path = fact_path("s1", "b", "db")
-    assert await memory.forget("s1", "b", "db")
+    await swarm.client.forget_fact(path.partition("/")[2])
     assert await values(memory, "db") == []
+    with pytest.raises(NotFound):
+        await swarm.client.forget_fact(path.partition("/")[2])
     await swarm.store.commit([Create(path, {"type": "fact", "session_hash": "s1", "value": "new"})])
     assert [item.value for item in await memory.history(path.partition("/")[2])] == ["new"]
 

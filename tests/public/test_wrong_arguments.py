@@ -49,6 +49,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "Amount": (*NUMBERS, 0, math.inf),
     "Status": ("foo", "", "QUEUED", 3, b"queued", ["queued"], Odd()),
     "StatusReason | str": ("foo", "", "done", 3, b"paused", ["paused"], Odd()),
+    "JsonValue": (None, {1: 2}, {"a": Odd()}, {1}, 2**70, Odd(), object, "\ud800", "x" * 20_000),
     "Mapping[str, Any]": MAPS,
     "Mapping[str, Task]": (3, "a", [1], {1: 2}, {"a": "b"}, Odd()),
     "Mapping[str, Sequence[FunctionSkill | str]]": (3, "a", ["a"], {1: []}, {"a": "noop"}, {"a": 3}, Odd()),
@@ -140,7 +141,7 @@ async def attempt(call: Callable[..., Any], given: dict[str, Any]) -> None:
 def good_values(method: str) -> dict[str, Any]:
     """Return a value for each parameter without a default."""
     good: dict[str, Any] = {"AnyTask": "no-such-task", "TaskId": "x", "FactId": "x", "str": "x", "str | TaskSpec": "x"}
-    good |= {"Mapping[str, Any]": {}, "Natural": 1, "Sequence[PlannedTask]": []}
+    good |= {"Mapping[str, Any]": {}, "JsonValue": 1, "Natural": 1, "Sequence[PlannedTask]": []}
     given = parameters(method).items()
     return {
         name: good[str(each.annotation)]

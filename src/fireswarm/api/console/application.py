@@ -89,6 +89,8 @@ ACTIONS: Mapping[str, PageMaker] = {
     "/budget": spend.set_budget,
     "/store/backup": documents.back_up,
     "/memory/{fact_id}/mark": memory.mark,
+    "/memory/{fact_id}/correct": memory.correct,
+    "/memory/{fact_id}/forget": memory.forget,
     "/tasks/chosen": tasks.act_on_chosen,
     "/tasks/{task_id}/plan": questions.change_plan,
     "/tasks/{task_id}/fork": forks.make,

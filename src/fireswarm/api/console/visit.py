@@ -123,6 +123,8 @@ DONE: Mapping[str, str] = {
     "say": "The task's model hears this before its next call.",
     "retry_late": "The task is queued again, without its deadline, which had passed.",
     "fact_wrong": "The fact is marked as wrong: no agent is told it again.",
+    "fact_corrected": "The value is replaced; the earlier one is in the history.",
+    "fact_forgotten": "The fact is deleted with all its values.",
     "fact_right": "The mark is removed.",
     "backed_up": "The backup is written: it is the first of the list below.",
     "budget": "The budget is set.",

@@ -39,7 +39,7 @@ from fireswarm.contracts.swarm.status import QueueHints
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
-from fireswarm.storage.memory.fact_documents import is_wrong, short_id, value_text
+from fireswarm.storage.memory.fact_documents import is_wrong, read_value, short_id, value_text
 from fireswarm.swarm.records.spending import FREE_PER_DAY, price_operations, read_spending, sum_operations
 
 MEMORY_TYPES = ("fact", "session_summary", "agent_status")
@@ -288,6 +288,46 @@ def wrong(
     marked = run_async(main)
     state = "no longer marked" if undo else "marked"
     console.print(f"{state} as wrong: {short_id(marked.fact_id)} {marked.bucket}/{marked.key}", soft_wrap=True)
+
+
+@memory_app.command()
+def correct(
+    fact: Annotated[str, typer.Argument(help="Id of the fact, or the beginning of it.")],
+    value: Annotated[str, typer.Argument(help="The new value: a text, or JSON if the old value is not a text.")],
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Replace the value of a fact. The earlier value stays in its history; a mark as wrong is removed."""
+
+    async def main() -> Fact:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
+            current = (await swarm.fact_history(fact))[0]
+            return await swarm.correct_fact(current.fact_id, read_value(value, current.value))
+
+    _print_facts([run_async(main)], as_json=False, none=NO_FACTS)
+
+
+@memory_app.command()
+def forget(
+    fact: Annotated[str, typer.Argument(help="Id of the fact, or the beginning of it.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    root: Root = Path(),
+    store: StoreUri = None,
+    project: Project = None,
+) -> None:
+    """Delete a fact or a summary with all its earlier values, for good."""
+
+    async def main() -> None:
+        async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
+            current = (await swarm.fact_history(fact))[0]
+            name = f"{current.bucket}/{current.key}"
+            if not yes:
+                typer.confirm(f"delete {name} with all its values?", abort=True)
+            await swarm.forget_fact(current.fact_id)
+        console.print(f"deleted {short_id(current.fact_id)} {name}", markup=False, soft_wrap=True)
+
+    run_async(main)
 
 
 def _print_facts(facts: Sequence[Fact], as_json: bool, none: str) -> None:

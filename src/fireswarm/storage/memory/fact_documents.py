@@ -120,6 +120,16 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
 
 
+def read_value(text: str, like: Any) -> Any:
+    """Return what a person wrote as a value of a fact: a text if the fact is one, else JSON. Raises InvalidInput."""
+    if isinstance(like, str):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the value of this fact is JSON, and what you gave is not: {error}") from error
+
+
 def _text(value: Any, limit: int | None = None) -> str:
     if value is None or isinstance(value, bool | dict | list):
         return ""

@@ -46,6 +46,9 @@ MEANING_WEIGHT = 0.3
 Chosen on the development half of ``benchmarks/recall_bench.py``; 0.2 to 0.4 differ by less than a point there.
 """
 
+CORRECTED_BY = "a person, who corrected it"
+"""Source of a value that a person gave in the place of another one."""
+
 MAX_SCOPES = 50
 """Maximum number of sessions whose facts are held in memory; the one used least recently is dropped first."""
 
@@ -129,15 +132,12 @@ class Memory:
         )
         return parse_readable((item for item in snapshots if not is_wrong(item.data or {})), parse_fact)
 
-    async def forget(self, session_hash: str, bucket: str, key: str) -> bool:
-        """Delete a fact with its versions; returns False if it did not exist."""
-        path = fact_path(session_hash, bucket, key)
-        if (await self.store.get(path)).data is None:
-            return False
+    async def forget(self, fact_id: str) -> None:
+        """Delete a fact or a summary with its versions. Raises NotFound, InvalidInput."""
+        path = (await self.find(fact_id)).path
         versions = await self.store.query(queries.fact_versions(path))
         vector = f"{VECTORS}/{path.removeprefix(f'{MEMORY}/')}"
-        await self.store.commit([Delete(path), Delete(vector), *(Delete(version.path) for version in versions)])
-        return True
+        await self._change(path, [Delete(path), Delete(vector), *(Delete(version.path) for version in versions)])
 
     async def find(self, fact_id: str) -> Snapshot:
         """Return the document of a fact or summary by its id or the beginning of it. Raises NotFound, InvalidInput."""
@@ -152,11 +152,26 @@ class Memory:
         fields: dict[str, Any] = {"wrong": DELETE_FIELD, "wrong_reason": DELETE_FIELD}
         if wrong:
             fields = {"wrong": True, "wrong_reason": reason or DELETE_FIELD}
-        await self.store.commit([Update(snapshot.path, fields)])
-        current = await self.store.get(snapshot.path)
+        return parse_fact(await self._change(snapshot.path, [Update(snapshot.path, fields)]))
+
+    async def correct(self, fact_id: str, value: Any) -> Fact:
+        """Replace the value of a fact by that of a person, and keep the earlier one. Raises NotFound, InvalidInput."""
+        snapshot = await self.find(fact_id)
+        data = snapshot.data or {}
+        if data.get("type") != FACT:
+            raise InvalidInput(f"{snapshot.id} is the summary of a task: mark it as wrong, a summary is not corrected")
+        changed = {"value": value, "source": CORRECTED_BY, "evidence": (), "confidence": 1.0}
+        fact = parse_fact(snapshot).model_copy(update={**changed, "learned_at": self.clock.now()})
+        fields = self._fields(str(data.get("session_hash") or ""), str(data.get("source_task_id") or ""), fact)
+        return parse_fact(await self._change(snapshot.path, self._replace(snapshot, fields)))
+
+    async def _change(self, path: str, writes: Sequence[Write]) -> Snapshot:
+        """Commit the changes of a person to a fact, and return its document as it is now, also to the index."""
+        await self.store.commit(writes)
+        current = await self.store.get(path)
         for known in self.known.values():
             known.look_at([current])
-        return parse_fact(current)
+        return current
 
     async def history(self, fact_id: str) -> list[Fact]:
         """Return the values that a fact has had, newest first; the first one is the current value."""

@@ -6,9 +6,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
+from anyio.streams.memory import MemoryObjectSendStream
 
 from fireswarm.contracts.ports import Clock, Query, Snapshot, Store
+from fireswarm.contracts.swarm.event import TaskEvent
 from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.runs.sinks.run_reader import RunReader
+from fireswarm.storage.documents import queries
 
 TICK_SECONDS = 2.0
 """Interval for reading the pages of a running run: a page grows without a change of the run's document."""
@@ -74,3 +79,27 @@ def has_ended(run: Snapshot) -> bool:
 
 def _oldest_first(runs: Sequence[Snapshot]) -> list[Snapshot]:
     return sorted(runs, key=lambda run: (str((run.data or {}).get("started_at")), run.id))
+
+
+async def send_events(
+    store: Store,
+    clock: Clock,
+    task: Task,
+    over: Callable[[], Awaitable[object]],
+    send: MemoryObjectSendStream[TaskEvent],
+) -> None:
+    """Send the events of the runs of a task's objective to *send*, the earlier ones first, until *over* returns."""
+    readers: dict[str, RunReader] = {}
+
+    async def report(runs: Sequence[Snapshot]) -> None:
+        for run in runs:
+            reader = readers.setdefault(run.path, RunReader(store))
+            for event in await reader.news(run):
+                await send.send(TaskEvent.of_run(run.data or {}, event))
+
+    follower = RunFollower(store, clock, queries.runs_of(task.trace.chain_id), report)
+    async with send, anyio.create_task_group() as group:
+        group.start_soon(follower.follow)
+        await over()
+        await follower.read_once()
+        group.cancel_scope.cancel()

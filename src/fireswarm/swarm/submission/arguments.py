@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from fireswarm.contracts.base import check_json, is_document_id, show_value
+from fireswarm.contracts.skills.conversation import MAX_FACT_BYTES
 from fireswarm.contracts.skills.skill import PlannedTask
-from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskSpec, TaskStatus
+from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskSpec, TaskStatus, canonical_json
 from fireswarm.errors import InvalidInput
 
 MAX_WHOLE = 2**53
@@ -42,6 +43,9 @@ TaskId = str
 
 FactId = str
 """The id of a fact, or the beginning of one."""
+
+JsonValue = Any
+"""A JSON value other than null, of at most 16,384 bytes as JSON."""
 
 Status = TaskStatus | str
 """A status, or its text."""
@@ -221,6 +225,16 @@ def _json_map(value: Any) -> Any:
         raise _Wrong(f"JSON values: {error}") from error
 
 
+def _json_value(value: Any) -> Any:
+    try:
+        size = len(canonical_json(check_json(value)).encode())
+    except (ValueError, RecursionError) as error:
+        raise _Wrong(f"a JSON value: {error}") from error
+    if value is None or size > MAX_FACT_BYTES:
+        raise _Wrong(f"a JSON value other than null, of at most {MAX_FACT_BYTES:,} bytes")
+    return value
+
+
 def _map_of(text: str, fits: Callable[[Any], bool]) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
         pairs = cast("Mapping[Any, Any]", value).items() if isinstance(value, Mapping) else [(None, None)]
@@ -302,6 +316,7 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "Amount": _amount,
     "Status": _word_of(TaskStatus),
     "StatusReason | str": _word_of(StatusReason),
+    "JsonValue": _json_value,
     "Mapping[str, Any]": _json_map,
     "Mapping[str, Task]": _map_of("tasks by their ids", lambda item: isinstance(item, Task)),
     "Mapping[str, Sequence[FunctionSkill | str]]": _map_of("a list of skills for each role", _is_list),

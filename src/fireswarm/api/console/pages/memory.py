@@ -1,4 +1,4 @@
-"""What the swarm remembers: facts with source and history, and the mark of a wrong one."""
+"""What the swarm remembers: facts with source and history, which a person corrects, marks as wrong or forgets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MEMORY
 from fireswarm.storage.documents.read import parse_readable
-from fireswarm.storage.memory.fact_documents import is_wrong, parse_fact
+from fireswarm.storage.memory.fact_documents import SUMMARIES, is_wrong, parse_fact, read_value
 
 SHOWN = 50
 MARKS = {"wrong": True, "right": False}
@@ -35,9 +35,27 @@ async def show_fact(visit: Visit) -> Shown:
         "earlier": earlier,
         "wrong": is_wrong(data),
         "reason": str(data.get("wrong_reason") or ""),
+        "summary": current.bucket == SUMMARIES,
         "task_id": str(data.get("source_task_id") or ""),
     }
     return Shown("fact.html", values)
+
+
+async def correct(visit: Visit) -> Goto:
+    """Replace the value of a fact. Raises InvalidInput and NotFound."""
+    fact_id = visit.path["fact_id"]
+    current = (await visit.swarm.fact_history(fact_id))[0]
+    value = visit.form.get("value", "").replace("\r\n", "\n")
+    if not value.strip():
+        raise InvalidInput("give the value: to delete a fact, forget it")
+    fact = await visit.swarm.correct_fact(current.fact_id, read_value(value, current.value))
+    return Goto(f"/memory/{fact.fact_id}", "fact_corrected")
+
+
+async def forget(visit: Visit) -> Goto:
+    """Delete a fact with its earlier values. Raises InvalidInput and NotFound."""
+    await visit.swarm.forget_fact(visit.path["fact_id"])
+    return Goto("/memory", "fact_forgotten")
 
 
 async def mark(visit: Visit) -> Goto:
