@@ -85,6 +85,32 @@ async def test_overview_leaves_out_agents_that_stopped_or_died_long_ago(browser:
     assert "scout-lives" not in await browser.page("/") and "scout-lives" in await browser.page("/agents")
 
 
+async def test_agent_that_another_one_replaced_is_gone_at_once_and_says_how_it_ended(browser: Browser) -> None:
+    swarm = browser.swarm
+    for name, told in (("scout-first", ""), ("scout-second", "scout-1 was killed by SIGKILL after 9.0 s")):
+        await swarm.core.heartbeats.beat(
+            AgentStatus(
+                agent_id=name,
+                role="scout",
+                session_hash="s1",
+                status=AgentState.IDLE,
+                restarted=told,
+                place="1764409072.5ab1.scout-1",
+                created_at=swarm.clock.now(),
+                started_at=swarm.clock.now(),
+            )
+        )
+        await swarm.clock.advance(1)
+    rows = re.findall(r"<tr><td>.*?</tr>", await browser.page("/agents"), re.DOTALL)
+    [first] = [text_of(row) for row in rows if ">scout-first<" in row]
+    [second] = [text_of(row) for row in rows if ">scout-second<" in row]
+    assert "gone" in first and "It ended: scout-1 was killed by SIGKILL" in first
+    assert "gone" not in second and "Before it: scout-1 was killed by SIGKILL" in second
+    page = text_of(await browser.page("/agents/scout-first"))
+    assert "was killed by SIGKILL after 9.0 s scout-second has its place." in page
+    assert "How it ended" not in await browser.page("/agents/scout-second")
+
+
 async def test_long_objective_is_readable_on_its_page(browser: Browser) -> None:
     text = "count\n" + "many words " * 150 + "the end"
     task = await browser.swarm.submit(text, expected_outcome="a number")

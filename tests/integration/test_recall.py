@@ -193,7 +193,7 @@ async def test_corrected_fact_keeps_its_history_and_what_it_replaces(swarm: Swar
     history = await swarm.client.fact_history(found.fact_id)
     assert [each.value for each in history] == ["We use procrastinate.", "We use celery."]
     await learn(memory, fact("choice", "We use dramatiq."))
-    assert await values(memory, "which one do we use") == ["We use dramatiq.", "We use rq."]
+    assert set(await values(memory, "which one do we use")) == {"We use dramatiq.", "We use rq."}
     for value in (None, {"a": object()}, "x" * 20_000, float("nan")):
         with pytest.raises(InvalidInput, match="give a JSON value"):
             await swarm.client.correct_fact(found.fact_id, value)
