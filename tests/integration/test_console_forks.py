@@ -18,8 +18,10 @@ from fireswarm.storage.documents.paths import run_path, task_path
 from tests.integration.test_console import PAYLOADS
 from tests.integration.test_forks import log, three_steps
 from tests.integration.test_inputs import Expert, part, plan, turn
-from tests.integration.test_thinking import act, decide, logged, submit
+from tests.integration.test_thinking import act, decide, logged, one_turn, submit
 from tests.support.console import CONSOLE_SECRET, Browser, open_browser
+from tests.support.providers import Reply
+from tests.support.reached import KEYS, reached, serving
 from tests.support.swarm import open_test_swarm
 
 pytestmark = pytest.mark.anyio
@@ -86,6 +88,18 @@ async def test_text_that_is_no_plan_stays_in_the_form_with_the_reason(
 async def test_plan_of_a_task_that_asks_for_none_is_explained(browser: Browser, tmp_path: Path) -> None:
     task = await browser.swarm.submit("x", role="scout")
     assert "no plan of task" in await browser.page(f"/tasks/{task.task_id}/plan", 422)
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5", "gemini", "openai:gpt-5"])
+async def test_thoughts_of_a_model_are_in_its_conversation(browser: Browser, tmp_path: Path, model: str) -> None:
+    reply = Reply("It has <two> files.", thinking=f"First I <look>, {CONSOLE_SECRET[:4]}, then I count.")
+    async with serving() as served:
+        served.script = (reply,)
+        core = reached(browser.swarm, tmp_path, served, {**KEYS, "OPENAI_API_KEY": "test-key"})
+        task = await submit(browser.swarm, tmp_path, model=model)
+        assert (await one_turn(browser.swarm, core)).status is TaskStatus.DONE
+        page = await browser.page(f"/tasks/{task.task_id}/conversation")
+    assert page.count("First I &lt;look&gt;") == 2 and "What it thought before it" in page
 
 
 async def test_run_is_read_forked_and_compared(browser: Browser, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fireswarm.api.console.access import ConsoleRole
+from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus
 from fireswarm.contracts.swarm.task import TaskStatus
@@ -173,6 +175,28 @@ async def test_find_goes_to_the_only_hit_and_lists_several(browser: Browser) -> 
     assert run.headers["location"] == f"/ui/runs/{held.run_id}"
 
 
+async def test_find_runs_an_action_and_opens_a_file(browser: Browser) -> None:
+    swarm = browser.swarm
+    boat = await swarm.submit("paint the boat", role="scout", max_attempts=1)
+    await swarm.settle(await swarm.claim_one(), Failed("no paint"))
+    await swarm.submit("paint the gate", role="scout")
+    page = await browser.page("/jump?q=retry+paint")
+    assert page.count("Try again") == 1 and f"/tasks/{boat.task_id}/retry" in page
+    await browser.send(f"/tasks/{boat.task_id}/retry")
+    assert (await swarm.task(boat.task_id)).status is TaskStatus.QUEUED
+    assert "Try again" not in await browser.page("/jump?q=retry+boat")
+    assert (await browser.page("/jump?q=cancel+paint")).count("for good</button>") == 2
+    paused = await browser.page("/jump?q=pause+scout")
+    assert '<button name="do" value="pause">Pause</button>' in paused
+    async with open_browser(swarm, ConsoleRole.VIEWER) as viewer:
+        assert "<button>Try" not in (shown := await viewer.page("/jump?q=pause+scout")) and 'name="do"' not in shown
+    report = Artifact(type="report", name="colours.md", value="# Red")
+    await swarm.settle(await swarm.claim_one(), done(artifacts=(report,)))
+    browser.console.feed.forget()
+    found = await browser.client.get("/ui/jump", params={"q": "colours.md"})
+    assert re.fullmatch(r"/ui/tasks/[^/]+/files/0/shown", found.headers["location"])
+
+
 async def test_tasks_are_filtered_by_words_and_by_the_time_of_their_change(browser: Browser) -> None:
     swarm = browser.swarm
     await swarm.submit("paint the old boat", role="scout")
@@ -211,6 +235,10 @@ async def test_chosen_tasks_are_previewed_then_retried_or_canceled_each_by_itsel
     assert canceled.text.count("1 task canceled") == 2 and "it had ended before" in canceled.text
     states = [(await swarm.task(task.task_id)).status for task in (broken, queued, ended)]
     assert states == [TaskStatus.CANCELED, TaskStatus.CANCELED, TaskStatus.DONE]
+    every = {name.replace("task-", "shown-"): "yes" for name in chosen}
+    assert all(f'name="{name}"' in page for name in every)
+    shown = await browser.send("/tasks/chosen", do="retry", all="yes", **every)
+    assert "Try again: 3 chosen" in shown.text and shown.text.count('name="task-') == 3
     first = await browser.send("/tasks/chosen", do="priority", priority="9", **chosen)
     assert "Priority 9: 3 chosen" in first.text and 'name="priority" value="9"' in first.text
     waits = await swarm.submit("waits its turn")

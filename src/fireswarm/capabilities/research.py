@@ -16,9 +16,9 @@ from fireswarm.capabilities.session_files.storage import FolderShelf
 from fireswarm.contracts.ports import Clock
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.skills.tool import Tool
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import environment_redactor
-from fireswarm.storage.memory import MAX_KEYWORDS, Memory, find_keywords
+from fireswarm.storage.memory import MAX_KEYWORDS, Memory, fact_path, find_keywords
 from fireswarm.storage.search.bm25 import rank_texts
 from fireswarm.storage.search.words import words
 
@@ -79,7 +79,11 @@ class MemoryPad:
 
     async def drop(self, key: str) -> bool:
         """Remove a note."""
-        return await self.memory.forget(self.session_hash, BUCKET, key)
+        try:
+            await self.memory.forget(fact_path(self.session_hash, BUCKET, key).rpartition("/")[2])
+        except NotFound:
+            return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)

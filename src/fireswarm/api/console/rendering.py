@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import clip
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.redaction import Redactor, spell
@@ -55,6 +56,9 @@ def make_environment(redactor: Redactor) -> Environment:
     def cut(text: str, length: int = MAX_SHOWN_CHARS) -> str:
         return cut_text(clean_text(redactor, str(text)), length)
 
+    def count(number: Any, noun: str = "task") -> str:
+        return count_noun(round(number), noun)
+
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -65,6 +69,7 @@ def make_environment(redactor: Redactor) -> Environment:
         enable_async=False,
     )
     environment.filters |= {
+        "noun": count,
         "ago": describe_age,
         "duration": describe_duration,
         "seconds": describe_seconds,

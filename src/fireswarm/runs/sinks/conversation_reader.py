@@ -46,12 +46,14 @@ class SeenCall:
 class SeenAnswer:
     """One answer of a model. ``heard`` is what a person or an agent said before it; ``usd`` is None without a price.
 
-    ``phase`` is the number of plans that were made before it, ``number`` counts the answers of the phase from 1.
+    ``thinking`` is what the model thought before it, where its provider tells that, or a summary of it. ``phase`` is
+    the number of plans that were made before it, ``number`` counts the answers of the phase from 1.
     """
 
     phase: int
     number: int
     text: str = ""
+    thinking: str = ""
     model: str = ""
     tokens: int = 0
     usd: float | None = None
@@ -135,6 +137,7 @@ def _add(seen: SeenAnswer, kind: str, part: str, result: Mapping[str, Any]) -> N
     if kind == "llm":
         usage = _map(result.get("usage"))
         seen.text, seen.model = _text(result, "text"), _text(result, "model") or _text(result, "maker")
+        seen.thinking = _thoughts(result.get("content"))
         seen.tokens += sum(_count(usage, name) for name in _TOKENS)
         usd = result.get("usd")
         seen.usd = (seen.usd or 0.0) + usd if isinstance(usd, (int, float)) else seen.usd
@@ -168,6 +171,15 @@ async def _result_of(blobs: Blobs, payload: Mapping[str, Any]) -> Mapping[str, A
     except (StoreError, NotFound, InvalidInput, ValueError, RecursionError) as error:
         logger.warning("the result of a step cannot be read: %s", error)
         return {}
+
+
+def _thoughts(content: Any) -> str:
+    """Return the texts of the thoughts among the blocks of an answer, in the form of any provider."""
+    blocks = [_map(block) for block in cast("list[Any]", content)] if isinstance(content, list) else []
+    marked = [block for block in blocks if block.get("type") == "thinking" or block.get("thought") is True]
+    names = ("thinking", "text", "summary") if marked else ("reasoning_content", "reasoning")
+    texts = [next((text for name in names if (text := _text(block, name))), "") for block in marked or blocks]
+    return "\n\n".join(text for text in texts if text)
 
 
 def _text(result: Mapping[str, Any], name: str) -> str:

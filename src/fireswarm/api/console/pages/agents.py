@@ -7,7 +7,7 @@ import re
 import socket
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from anyio import to_thread
@@ -15,7 +15,7 @@ from anyio import to_thread
 from fireswarm.api.console.visit import Goto, Shown, Visit, WebConsole
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.contracts.swarm.status import GONE, AgentStatus
+from fireswarm.contracts.swarm.status import GONE, AgentState, AgentStatus
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
@@ -125,20 +125,22 @@ def find_successors(agents: Iterable[AgentStatus]) -> dict[str, AgentStatus]:
     return successors
 
 
+def state_of(agent: AgentStatus, successors: Mapping[str, AgentStatus], now: datetime) -> str:
+    """Return the state of an agent: one whose place another one has is gone, also while its last heartbeat is new."""
+    return GONE if agent.agent_id in successors and agent.lives_at(now) else agent.state_at(now)
+
+
 def _describe_end(successor: AgentStatus) -> str:
     """Return why a process ended, as its supervisor told the one in its place."""
     return successor.restarted or f"{successor.agent_id} has its place"
 
 
-def _state(
-    swarm: Swarm, agent: AgentStatus, orders: Sequence[Order], successors: Mapping[str, AgentStatus]
-) -> str:
-    """Return the state to show: one whose place another one has is gone, one that may claim nothing is paused."""
+def _state(swarm: Swarm, agent: AgentStatus, orders: Sequence[Order], successors: Mapping[str, AgentStatus]) -> str:
+    """Return the state to show: a living agent that may claim nothing is paused."""
     now = swarm.parts.clock.now()
-    if agent.agent_id in successors and agent.lives_at(now):
-        return GONE
     paused = any(order.paused and order.concerns(agent.role, agent.agent_id, agent.place) for order in orders)
-    return "paused" if paused and agent.lives_at(now) else agent.state_at(now)
+    state = state_of(agent, successors, now)
+    return "paused" if paused and state not in (GONE, AgentState.STOPPED) else state
 
 
 def _order_to(role: str, orders: Sequence[Order]) -> Order | None:

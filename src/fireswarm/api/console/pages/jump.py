@@ -1,17 +1,19 @@
-"""Find a task, an agent, a role or a screen by a few words, or go there at once if there is only one."""
+"""Find a task, file, agent or screen by a few words, and go there at once if there is only one; or find an action."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fireswarm.api.console.pages.agents import find_living
 from fireswarm.api.console.rendering import quote_part
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.contracts.base import is_document_id
-from fireswarm.contracts.swarm.task import Task
+from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, Task, TaskStatus
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.storage.documents.paths import run_path
+from fireswarm.swarm.records.artifacts import name_of
 
 SEARCHED, KEPT_SECONDS = 300, 10.0
 """Number of newest tasks among which words are looked for, and how long they are kept: each costs a read."""
@@ -35,14 +37,23 @@ SCREENS = (
 )
 
 
+RETRY, CANCEL = "retry", "cancel"
+ORDERS = ("pause", "resume", "drain")
+"""First words that find an action: on tasks, and on roles and agents."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A place that was found. ``kind`` is what it is, ``path`` its address below the console."""
+    """A place or an action that was found. ``kind`` is what it is, ``path`` its address below the console.
+
+    ``action`` is the first word of an action, "" for a place.
+    """
 
     kind: str
     title: str
     path: str
     task: Task | None = None
+    action: str = ""
 
 
 async def show(visit: Visit) -> Shown | Goto:
@@ -50,27 +61,58 @@ async def show(visit: Visit) -> Shown | Goto:
     text = visit.query.get("q", "").strip()
     words = text.casefold().split()
     hits = await _find(visit, text, words) if words else []
-    if len(hits) == 1:
+    if len(hits) == 1 and not hits[0].action:
         return Goto(hits[0].path)
     screens = [Hit("screen", title, path) for title, path in SCREENS]
     return Shown("jump.html", {"q": text, "hits": hits[:SHOWN] if words else screens, "more": len(hits) > SHOWN})
 
 
 async def _find(visit: Visit, text: str, words: list[str]) -> list[Hit]:
-    """Return the places that have all words: screens, agents, then tasks, the newest first."""
+    """Return the actions, then the places that have all words: screens, agents, tasks and files, the newest first."""
     clean = visit.console.redactor.clean  # a search must not find a secret by its beginning
     found = [Hit("screen", title, path) for title, path in SCREENS if _has_words(title, words)]
-    for agent in await find_living(visit.swarm):
+    living = await find_living(visit.swarm)
+    for agent in living:
         if _has_words(f"{agent.agent_id} {agent.role}", words):
             found.append(Hit("agent", agent.agent_id, f"/agents/{quote_part(agent.agent_id)}"))
     newest = await visit.console.feed.remember("newest tasks", KEPT_SECONDS, lambda: visit.swarm.tasks(limit=SEARCHED))
-    tasks = [task for task in newest if _has_words(clean(f"{task.objective} {task.assigned_to} {task.task_id}"), words)]
+    texts = {task.task_id: clean(f"{task.objective} {task.assigned_to} {task.task_id}") for task in newest}
+    tasks = [task for task in newest if _has_words(texts[task.task_id], words)]
+    actions: list[Hit] = []
+    if visit.visitor.acts and words[0] in (RETRY, CANCEL):
+        named = [task for task in newest if _has_words(texts[task.task_id], words[1:])]
+        actions = [_at(task, words[0]) for task in named if _allows(task, words[0])]
+    elif visit.visitor.acts and words[0] in ORDERS:
+        now = visit.swarm.parts.clock.now()
+        names = [*sorted(visit.swarm.parts.roles), *(agent.agent_id for agent in living if agent.lives_at(now))]
+        actions = [Hit("action", name, "/agents", None, words[0]) for name in names if _has_words(name, words[1:])]
     if not tasks and len(text) >= MIN_PREFIX_CHARS and " " not in text:
         with contextlib.suppress(NotFound, InvalidInput):
             tasks = [await visit.swarm.find(text)]
     if _is_run_id(text) and (await visit.swarm.parts.store.get(run_path(text))).data is not None:
         found.append(Hit("run", text, f"/runs/{quote_part(text)}"))
-    return [*found, *(Hit("task", task.objective, f"/tasks/{quote_part(task.task_id)}", task) for task in tasks)]
+    return [*actions, *found, *(_at(task) for task in tasks), *_find_files(newest, words, clean)]
+
+
+def _at(task: Task, action: str = "") -> Hit:
+    """Return the hit of a task, or of an action on it."""
+    return Hit("action" if action else "task", task.objective, f"/tasks/{quote_part(task.task_id)}", task, action)
+
+
+def _allows(task: Task, action: str) -> bool:
+    """Return True if an action can move a task."""
+    if action == CANCEL:
+        return not task.status.terminal
+    stopped = task.status is TaskStatus.BLOCKED and task.status_reason not in WAITS_FOR_OTHERS
+    return stopped and not task.questions and not task.uncertain_step
+
+
+def _find_files(tasks: Iterable[Task], words: Sequence[str], clean: Callable[[str], str]) -> Iterator[Hit]:
+    """Yield the files of the tasks' results whose names have all words."""
+    for task in tasks:
+        for number, artifact in enumerate(task.result.artifacts if task.result else ()):
+            if _has_words(clean(name_of(artifact)), words):
+                yield Hit("file", name_of(artifact), f"/tasks/{quote_part(task.task_id)}/files/{number}/shown", task)
 
 
 def _is_run_id(text: str) -> bool:
@@ -79,6 +121,6 @@ def _is_run_id(text: str) -> bool:
     return is_document_id(task_id) and epoch.isdecimal()
 
 
-def _has_words(text: str, words: list[str]) -> bool:
+def _has_words(text: str, words: Sequence[str]) -> bool:
     folded = text.casefold()
     return all(word in folded for word in words)

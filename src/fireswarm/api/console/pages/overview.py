@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from fireswarm.api.console.pages.agents import keep_living
+from fireswarm.api.console.pages.agents import find_successors, keep_living, state_of
 from fireswarm.api.console.pages.inbox import find_waiting
 from fireswarm.api.console.pages.spend import read_budgets
 from fireswarm.api.console.visit import Shown, Visit
@@ -22,9 +22,6 @@ MAX_AGE_SECONDS = 10**9
 
 SHOWN = 10
 
-GAVE_UP = "gave up"
-"""Name of the count of blocked tasks that were given up."""
-
 GONE_SHOWN = timedelta(minutes=5)
 """How long an agent that has died is shown here; the page of agents shows it for an hour."""
 
@@ -36,6 +33,7 @@ async def show(visit: Visit) -> Shown:
     counts = await feed.keep("counts", COUNT_SECONDS, lambda: _count(swarm))
     days = await feed.keep("days", DAY_SECONDS, lambda: _count_days(swarm, now))
     living = await keep_living(visit.console)
+    successors = find_successors(living)
     oldest: dict[str, Mapping[str, Any]] = {}
     for agent in living:
         if agent.queue_hints.queued:
@@ -50,11 +48,12 @@ async def show(visit: Visit) -> Shown:
     values = {
         "waiting_tasks": waiting.tasks[:SHOWN],
         "more_waiting": max(0, len(waiting.tasks) - SHOWN),
-        "counts": counts | {GAVE_UP: gave_up},
+        "counts": counts,
+        "gave_up": gave_up,
         "days": days,
         "budgets": await read_budgets(visit),
         "agents": [agent for agent in living if agent.lives_at(now) or _has_died_lately(agent, now)],
-        "states": {agent.agent_id: agent.state_at(now) for agent in living},
+        "states": {agent.agent_id: state_of(agent, successors, now) for agent in living},
         "oldest": dict(sorted(oldest.items())),
         "latest": latest,
         "unreadable": waiting.unreadable,

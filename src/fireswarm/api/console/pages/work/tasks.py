@@ -28,8 +28,8 @@ TEXT_SECONDS = 30.0
 
 FILTERS = ("status", "reason", "role", "within", "text", "session")
 PRIORITY, PRIORITIES = "priority", frozenset(map(str, range(1, 11)))
-CHOSEN = "task-"
-"""Beginning of the name of a chosen task's field; its id follows."""
+CHOSEN, SHOWN = "task-", "shown-"
+"""Beginnings of the names of fields: of each chosen task, and of each on the page; its id follows."""
 
 PERIODS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 
@@ -102,7 +102,8 @@ async def act_on_chosen(visit: Visit) -> Shown:
     priority = form.get("priority", "").strip() if do == PRIORITY else ""
     if do not in ("retry", "cancel", PRIORITY) or (do == PRIORITY and priority not in PRIORITIES):
         raise InvalidInput("choose what to do with the tasks, and a priority of 1 to 10 if you set one: go back")
-    ids = [name.removeprefix(CHOSEN) for name in form if name.startswith(CHOSEN)]
+    beginning = SHOWN if form.get("all") == "yes" else CHOSEN
+    ids = [name.removeprefix(beginning) for name in form if name.startswith(beginning)]
     if not ids:
         raise InvalidInput("no task is chosen: go back, and choose some")
     tasks: list[Task] = []
