@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import re
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from fireswarm.cli.swarm.fleet import WORK_LOG
 from fireswarm.contracts.ports import Create, Delete, Merge
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact, PlannedTask, Question, SkillRequest, SkillResult, SkillState
@@ -17,6 +20,7 @@ from fireswarm.errors import StepUncertain
 from fireswarm.settings.swarm import WorkerSettings
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.turn.outputs import output_folder
+from fireswarm.swarm.worker import loop
 from fireswarm.swarm.worker.heartbeat import Heartbeat
 from tests.support.swarm import SwarmRig
 from tests.support.working import Gate, eventually, with_skills, working
@@ -42,6 +46,29 @@ async def test_idle_worker_stays_far_below_the_free_quota(swarm: SwarmRig) -> No
         used = swarm.store.usage.minus(before)
     assert used.reads <= 50_000 / 24 / 5
     assert used.writes <= 20_000 / 24 / 5
+
+
+async def test_log_says_how_turns_ended_but_not_those_that_were_quick_and_done(
+    swarm: SwarmRig, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, WORK_LOG)
+
+    async def ask(request: SkillRequest) -> SkillResult:
+        return SkillResult(state=SkillState.FAILED, summary="no \x1b[2J disk\nx")
+
+    core = with_skills(swarm, ask=ask)
+    async with working(core) as worker:
+        for seconds in (3600.0, 0.0):
+            monkeypatch.setattr(loop, "QUICK_SECONDS", seconds)
+            await swarm.submit(f"quick {seconds}", skill="noop")
+            await eventually(swarm, lambda: worker.settled >= 1, "working")
+            worker.settled = 0
+        await swarm.submit("fails", skill="ask", max_attempts=1)
+        await eventually(swarm, lambda: worker.settled == 1, "failing")
+    said = [record.message for record in caplog.records if record.name == WORK_LOG and record.levelno == logging.INFO]
+    assert len(said) == 2
+    assert re.fullmatch(r"task [0-9a-f]{8} is done after [0-9.]+ s: nothing to do, done", said[0])
+    assert re.fullmatch(r"task [0-9a-f]{8} is dead_letter after [0-9.]+ s: .*no \\u001b\[2J disk", said[1])
 
 
 async def test_cancel_stops_the_running_turn_at_once(swarm: SwarmRig) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import shutil
@@ -52,6 +53,9 @@ from fireswarm.swarm.worker.supervisor import PARENT
 if TYPE_CHECKING:  # imports the skills, which `swarm --help` does not need
     from fireswarm.contracts.swarm.role import RoleCard
     from fireswarm.skills.packs.catalog import Catalog
+
+WORK_LOG = Worker.__module__
+"""Logger of what a role process did: it logs that also without --verbose."""
 
 SCAFFOLD = ("roles", "mailbox", "skills", "firestore.indexes.json", "firestore.rules", "firebase.json")
 
@@ -206,6 +210,7 @@ def role(
 
     settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency}, **bound_to(session))
     agent = agent_id or new_agent_id(name)
+    logging.getLogger(WORK_LOG).setLevel(logging.INFO)
 
     async def main() -> None:
         async with watch_loop(), stop_signal() as stop, open_parts(settings, thinks=True) as parts:

@@ -15,16 +15,19 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
+from fireswarm.contracts.limits import clip, shown_id
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.outcome import Failed, Outcome, Released, Retry
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
-from fireswarm.contracts.swarm.task import StatusReason, TaskStatus
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected, WorkEdited
+from fireswarm.redaction import spell
 from fireswarm.runs.sinks.documents import end_lost_run
 from fireswarm.signals.current import telemetry_in_use
 from fireswarm.signals.spans import report_end, turn_span
 from fireswarm.swarm.board import HeldLease
+from fireswarm.swarm.board.settle import Transition
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.turn.outcome import outcome_of_error
 from fireswarm.swarm.turn.outputs import remove_outputs
@@ -54,6 +57,11 @@ The pause is at most one second.
 
 LISTEN_AGAIN_SECONDS = 5.0
 """Pause after a listener of the queue has failed, such as for a missing index."""
+
+QUICK_SECONDS = 0.1
+"""Turns that took less, and whose tasks are done, are not logged: a busy queue has hundreds a second."""
+
+MAX_LOGGED_CHARS = 160
 
 SETTLE_PAUSE_SECONDS = 0.5
 """Pause between attempts to settle while the store is unavailable, until the lease expires."""
@@ -214,8 +222,11 @@ class Worker:
                 end = await self._turn(work)
                 work.settling = True
                 span.end(end.outcome)
-                await self._settle(lease, end)
-                self._pace(anyio.current_time() - began)
+                transition = await self._settle(lease, end)
+                seconds = anyio.current_time() - began
+                self._pace(seconds)
+                if seconds >= QUICK_SECONDS or transition.status is not TaskStatus.DONE:
+                    _log_end(lease.task, transition, seconds)
             if work.scope.cancelled_caught:
                 _log.warning("task %s: %s", lease.task.task_id, work.ended_because)
                 await self._end_lost(lease, work.ended_because)
@@ -269,7 +280,7 @@ class Worker:
         journal.note("turn_cut_short", reason=text)
         return TurnEnd(outcome, tuple(journal.closing(status, text, None, text)))
 
-    async def _settle(self, lease: HeldLease, end: TurnEnd) -> None:
+    async def _settle(self, lease: HeldLease, end: TurnEnd) -> Transition:
         """Settle the outcome; retry while the store fails. Raises LeaseLost if the task is no longer held.
 
         The commit is fenced by the epoch: after an outage it succeeds if no other agent claimed the task meanwhile.
@@ -300,6 +311,7 @@ class Worker:
             await remove_outputs(self.parts, lease.task)
         if transition.reason in (StatusReason.RETRY_BACKOFF, StatusReason.PAUSED):
             self._upkeep.sweep_soon.ring()
+        return transition
 
     # ── waiting for work ──────────────────────────────────────────────────────────────────────────────
 
@@ -364,6 +376,14 @@ class Worker:
             await self.parts.board.settle(lease, end.outcome, end.writes)
 
         await self._upkeep.log_failure(release)
+
+
+def _log_end(task: Task, transition: Transition, seconds: float) -> None:
+    """Log how a turn ended, for whoever reads the log of a role process."""
+    if _log.isEnabledFor(logging.INFO):
+        state = transition.reason or transition.status
+        said = spell(clip(str(transition.fields.get("summary") or ""), MAX_LOGGED_CHARS))
+        _log.info("task %s is %s after %.1f s: %s", shown_id(task.task_id), state.value, seconds, said)
 
 
 def _outcome_of_refusal(refused: Exception) -> Outcome:
