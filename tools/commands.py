@@ -26,6 +26,13 @@ EXAMPLES: dict[str, str] = {
     "swarm watch": f"swarm watch $TASK  {LONG}",
     "swarm cancel": "swarm cancel $TASK",
     "swarm retry": "swarm retry $BLOCKED",
+    "swarm schedule list": "swarm schedule list",
+    "swarm schedule set": "swarm schedule set report '0 6 * * 1-5' 'count the words' --role scout --skill noop "
+    "--timezone Europe/Berlin",
+    "swarm schedule pause": "swarm schedule pause report",
+    "swarm schedule resume": "swarm schedule resume report",
+    "swarm schedule run": "swarm schedule run report",
+    "swarm schedule remove": "swarm schedule remove report",
     "swarm budget": "swarm budget $BLOCKED --usd 5",
     "swarm answer": "swarm answer $ASKING path=notes",
     "swarm approve": "swarm approve $APPROVING --question 1-1",

@@ -20,6 +20,7 @@ from fireswarm.contracts.swarm.envelope import Message
 from fireswarm.contracts.swarm.run import RunDocument
 from fireswarm.contracts.swarm.status import AgentStatus
 from fireswarm.contracts.swarm.task import NO_DEADLINE, Task
+from fireswarm.swarm.schedules.schedule import Schedule
 
 MEANINGS = Path(__file__).with_name("fields.yaml")
 DOCUMENTS: tuple[type[BaseModel], ...] = (
@@ -30,6 +31,7 @@ DOCUMENTS: tuple[type[BaseModel], ...] = (
     Fact,
     ConversationState,
     Agent,
+    Schedule,
 )
 """Contracts of stored documents. Their parts have tables of their own, once each."""
 

@@ -43,7 +43,6 @@ from fireswarm.swarm.submission.arguments import (
     JsonValue,
     Natural,
     Seconds,
-    Status,
     TaskId,
     Whole,
     check_arguments,
@@ -55,6 +54,7 @@ if TYPE_CHECKING:  # imports the mind and the skills, which `swarm --help` does 
     from fireswarm.skills.functions import FunctionSkill
     from fireswarm.swarm.board.operator.stalls import Stall
     from fireswarm.swarm.parts import SwarmParts
+    from fireswarm.swarm.schedules.manage import Schedules
 
 TRIED_AGAIN = frozenset(map(StatusReason, ("dead_letter", "deadline_exceeded", "needs_model", "needs_confinement")))
 """Reasons for which ``run`` tries a task of an earlier call again; others wait for a person's decision."""
@@ -129,6 +129,13 @@ class Swarm:
         """Pauses, resumes and drains roles and agents."""
         return AgentOrders(self.parts.board, self.parts.heartbeats, self.session)
 
+    @property
+    def schedules(self) -> Schedules:
+        """Sets, pauses, runs and removes schedules: objectives that are submitted again and again."""
+        from fireswarm.swarm.schedules.manage import Schedules
+
+        return Schedules(self.parts)
+
     async def submit(
         self,
         objective: str | TaskSpec,
@@ -184,7 +191,12 @@ class Swarm:
         return parse_task_snapshot(await find_by_id(self.parts.store, TASKS, (prefix,), unknown))
 
     async def tasks(
-        self, *, status: Status | None = None, role: str | None = None, session: str | None = None, limit: Natural = 50
+        self,
+        *,
+        status: TaskStatus | str | None = None,
+        role: str | None = None,
+        session: str | None = None,
+        limit: Natural = 50,
     ) -> list[Task]:
         """Return up to *limit* tasks, most recently changed first: of all sessions, or of *session*."""
         return await self.parts.board.list(limit=limit, status=status, assigned_to=role, session_hash=session)
@@ -216,9 +228,8 @@ class Swarm:
                     pass
         current = await self.get(task)
         if limit.cancelled_caught:
-            raise TimeoutError(
-                f"task {current.task_id} has not ended after {timeout_seconds:g} s: {await self.explain(current)}"
-            )
+            why = await self.explain(current)
+            raise TimeoutError(f"task {current.task_id} has not ended after {timeout_seconds:g} s: {why}")
         return current
 
     @asynccontextmanager
@@ -289,8 +300,8 @@ class Swarm:
         """Fork an objective: a new task has its steps before the model's answer number *before*, and goes on there.
 
         *text* is said to the model, which may be another *model*; *objective* and *context* replace those of the task.
-        The same fork gives the same task, unless *again* differs. Files are as they are now. Raises InvalidInput for a
-        part of a plan, an answer that the model has not given before it planned, and arguments that cannot be used.
+        The same fork gives the same task, unless *again* differs. Files are as they are now. Raises InvalidInput, also
+        for a part of a plan, and an answer that the model has not given before it planned.
         """
         from fireswarm.swarm.submission.fork_task import Fork, fork_task
 
@@ -317,9 +328,8 @@ class Swarm:
     async def deny(self, task: AnyTask, question: str = "", *, reason: str = "") -> Task:
         """Refuse the action that a task asks for; the model gets *reason*. See ``approve``."""
         seen = await self._read_for(task, question)
-        return await self.answer(
-            id_of(task), with_approval(seen, question, NO, also={REASON: reason} if reason else {})
-        )
+        also = {REASON: reason} if reason else {}
+        return await self.answer(id_of(task), with_approval(seen, question, NO, also=also))
 
     async def retry(
         self, task: AnyTask, *, redo: Sequence[str] = (), skip: Sequence[str] = (), turns: Whole = 0
@@ -335,8 +345,7 @@ class Swarm:
     async def retry_tree(self, task: AnyTask, reason: StatusReason | str | None = None) -> list[Task]:
         """Queue a task again, and all tasks below it that stopped for the same reason; returns them.
 
-        Raises InvalidInput if no task can be retried, and, without *reason*, if the task only waits and those below it
-        stopped for several reasons.
+        Raises InvalidInput if none can be, and, without *reason*, if it waits for tasks that stopped for several.
         """
         return await self.parts.board.retry_tree(id_of(task), None if reason is None else StatusReason(reason))
 

@@ -24,7 +24,7 @@ from tests.support.terminal import CTRL_C, Terminal
 CREATING = {
     "demo", "init", "up", "role", "submit", "api", "console", "mcp", "a2a", "pipeline demo", "pipeline new",
     "pipeline run", "store serve", "store restore", "store import", "store backup", "store export", "budget", "pause",
-    "drain",
+    "drain", "schedule set",
 }  # fmt: skip
 """Commands whose purpose is to write."""
 
@@ -38,6 +38,8 @@ ARGUMENTS = {
     "memory recall": ["x"],
     "memory wrong": ["x"], "memory correct": ["x", "y"], "memory forget": ["x"],
     "plan": ["0a"],
+    "schedule set": ["x", "0 6 * * *", "a task"],
+    "schedule pause": ["x"], "schedule resume": ["x"], "schedule remove": ["x"], "schedule run": ["x"],
     "say": ["x", "words"],
     "fork": ["x", "--before", "1"],
     "show": ["0a"], "cancel": ["0a"], "retry": ["0a"], "answer": ["0a", "x=1"], "approve": ["0a"], "deny": ["0a"],

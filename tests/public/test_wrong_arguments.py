@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -14,6 +15,7 @@ from typing_extensions import get_type_hints
 import fireswarm as fs
 from fireswarm.contracts.swarm.task_fields import TaskFields
 from fireswarm.errors import InvalidInput
+from fireswarm.swarm.schedules.manage import Schedules
 from fireswarm.swarm.submission.arguments import check_arguments
 
 pytestmark = pytest.mark.anyio
@@ -38,6 +40,7 @@ MAPS = (3, True, "a", [1], [("a", 1)], {1: 2}, {"a": Odd()}, {"a": {1}}, {"a": 2
 WRONG: dict[str, tuple[Any, ...]] = {
     "AnyTask": (None, "", "a/b", ".", "..", "__x__", "x" * 2_000, "\ud800", 3, 2.5, True, b"x", [1], {"a": 1}, Odd()),
     "TaskId": (None, "", "a/b", ".", "\ud800", 3, True, b"x", [1], Odd()),
+    "ScheduleName": (None, "", " ", "a/b", ".x", "a b", "x\n", "x" * 300, "\ud800", 3, True, b"x", [1], Odd()),
     "FactId": (None, "", "a/b", ".", "\ud800", 3, True, b"x", [1], Odd()),
     "str": TEXTS,
     "str | TaskSpec": (None, "", " ", *TEXTS),
@@ -47,7 +50,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "Natural": (*NUMBERS, 2.5, 0),
     "Seconds": NUMBERS,
     "Amount": (*NUMBERS, 0, math.inf),
-    "Status": ("foo", "", "QUEUED", 3, b"queued", ["queued"], Odd()),
+    "TaskStatus | str": ("foo", "", "QUEUED", 3, b"queued", ["queued"], Odd()),
     "StatusReason | str": ("foo", "", "done", 3, b"paused", ["paused"], Odd()),
     "JsonValue": (None, {1: 2}, {"a": Odd()}, {1}, 2**70, Odd(), object, "\ud800", "x" * 20_000),
     "Mapping[str, Any]": MAPS,
@@ -92,9 +95,10 @@ FIELDS: dict[str, tuple[Any, ...]] = {
 }
 """Wrong values for each further field of a task."""
 
-METHODS = {
-    name: getattr(fs.Swarm, name)
-    for name, value in vars(fs.Swarm).items()
+METHODS: dict[str, Any] = {
+    prefix + name: getattr(kind, name)
+    for kind, prefix in ((fs.Swarm, ""), (Schedules, "schedules."))
+    for name, value in vars(kind).items()
     if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, staticmethod))
 } | {"run_agent": fs.run_agent}
 
@@ -138,9 +142,20 @@ async def attempt(call: Callable[..., Any], given: dict[str, Any]) -> None:
         await result
 
 
+def method_of(swarm: fs.Swarm, name: str) -> Callable[..., Any]:
+    return fs.run_agent if name == "run_agent" else operator.attrgetter(name)(swarm)
+
+
 def good_values(method: str) -> dict[str, Any]:
     """Return a value for each parameter without a default."""
-    good: dict[str, Any] = {"AnyTask": "no-such-task", "TaskId": "x", "FactId": "x", "str": "x", "str | TaskSpec": "x"}
+    good: dict[str, Any] = {
+        "AnyTask": "no-such-task",
+        "TaskId": "x",
+        "FactId": "x",
+        "ScheduleName": "x",
+        "str": "x",
+        "str | TaskSpec": "x",
+    }
     good |= {"Mapping[str, Any]": {}, "JsonValue": 1, "Natural": 1, "Sequence[PlannedTask]": []}
     given = parameters(method).items()
     return {
@@ -155,17 +170,18 @@ async def test_wrong_argument_is_one_error_that_names_it(method: str, name: str,
     parameter = parameters(method)[name]
     written = str(parameter.annotation)
     kind = written.removesuffix(" | None")
-    wrong = [*WRONG[kind]]
+    wrong = [value for value in WRONG[kind] if value is not None or kind == written]
     if kind == written and None not in wrong:
         wrong.append(None)
     if kind == "str" and parameter.default is parameter.empty:
         wrong += ["", " "]
     for value in wrong:
         with pytest.raises(InvalidInput) as caught:
-            await attempt(getattr(swarm, method, fs.run_agent), {**good_values(method), name: value})
+            await attempt(method_of(swarm, method), {**good_values(method), name: value})
         told = str(caught.value)
         if "task not submitted" not in told:
-            assert told.removeprefix("Swarm.").startswith(f"{method}: {name} is "), told
+            called = told.removeprefix("Swarm.").replace("Schedules.", "schedules.")
+            assert called.startswith(f"{method}: {name} is "), told
             assert ": give " in told
         assert len(told) < 1_000 and "\n" not in told
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fireswarm.cli.shared.options import console, print_json, run_async
+from fireswarm.cli.shared.options import console, errors, print_json, run_async
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.settings import Settings
@@ -32,3 +32,9 @@ def operate(
                 console.print(f"{done} {task.task_id}", soft_wrap=True)
 
     run_async(main)
+
+
+async def say_if_nobody_runs(swarm: Swarm, role: str) -> None:
+    """Print a hint on standard error if no agent of the role is running, judged by recent heartbeats."""
+    if not await swarm.parts.heartbeats.lives(role):
+        errors.print(f"no {role} agent is running: start all roles with `swarm up`", style="yellow")

@@ -72,6 +72,19 @@ def parse_constraints(given: list[str] | None) -> Constraints:
         raise InvalidInput(f"--constraint: {explain_validation(error)}") from error
 
 
+def places(**named: Path | None) -> dict[str, str]:
+    """Return the given paths as context. Raises InvalidInput for a path that does not exist."""
+    for option, path in named.items():
+        if path is not None and not path.exists():
+            raise InvalidInput(f"--{option} {path} does not exist")
+    return {option: str(path.resolve()) for option, path in named.items() if path is not None}
+
+
+def with_best_effort(wanted: bool) -> dict[str, bool]:
+    """Return the context of ``--best-effort``. It is part of the task's key, so the objective becomes another task."""
+    return {"best_effort": True} if wanted else {}
+
+
 def parse_attachments(given: list[str] | None) -> tuple[Attachment, ...]:
     """Parse ``--attach``: a URI, or an existing file. Raises InvalidInput for a file that does not exist."""
     attachments: list[Attachment] = []

@@ -13,6 +13,7 @@ import typer
 
 from firelite.errors import FireliteError
 from fireswarm.cli.demo import demo
+from fireswarm.cli.schedules import schedule_commands
 from fireswarm.cli.shared import capabilities, skills
 from fireswarm.cli.shared.errors import report_errors
 from fireswarm.cli.swarm import answer, api, conversations, cost, doctor, fleet, inspect, pipeline, store, tasks
@@ -41,6 +42,7 @@ app.command()(tasks.show)
 app.command()(tasks.watch)
 app.command()(tasks.cancel)
 app.command()(tasks.retry)
+app.add_typer(schedule_commands.app, name="schedule")
 app.command()(cost.budget)
 app.command()(answer.answer)
 app.command()(answer.approve)

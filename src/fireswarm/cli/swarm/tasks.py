@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fireswarm.cli.shared.operate import TaskId, operate
+from fireswarm.cli.shared.operate import TaskId, operate, say_if_nobody_runs
 from fireswarm.cli.shared.options import (
     AsJson,
     Limit,
@@ -43,6 +43,8 @@ from fireswarm.cli.shared.submit_options import (
     ModelNamed,
     OnChildFailure,
     ReviewPlan,
+    with_best_effort,
+    places,
     parse_attachments,
     parse_constraints,
     parse_uses,
@@ -118,7 +120,7 @@ def submit(
         effort=effort,
         fallback=fallback,
         capabilities=parse_uses(capability),
-        context=pairs(context, "--context") | _places(path=path, source=source) | _best_effort(best_effort),
+        context=pairs(context, "--context") | places(path=path, source=source) | with_best_effort(best_effort),
         priority=priority,
         deadline=deadline,
         depends_on=tuple(depends_on or ()),
@@ -152,19 +154,6 @@ async def submit_task(swarm: Swarm, spec: TaskSpec, *, wait: bool, as_json: bool
     return await progress.report(swarm, chain, tasks, time.monotonic() - started)
 
 
-def _places(**named: Path | None) -> dict[str, str]:
-    """Return the given paths as context. Raises InvalidInput for a path that does not exist."""
-    for option, path in named.items():
-        if path is not None and not path.exists():
-            raise InvalidInput(f"--{option} {path} does not exist")
-    return {option: str(path.resolve()) for option, path in named.items() if path is not None}
-
-
-def _best_effort(wanted: bool) -> dict[str, bool]:
-    """Return the context of ``--best-effort``. It is part of the task's key, so the objective becomes another task."""
-    return {"best_effort": True} if wanted else {}
-
-
 def _skill(named: str | None, pipeline: str | None) -> str | None:
     """Return the named skill; for a pipeline, the skill that plans its steps."""
     if pipeline is None:
@@ -184,13 +173,7 @@ async def _say_submitted(swarm: Swarm, submitted: Submitted, as_json: bool) -> N
         if task.status.terminal:
             console.prose("to do the same work again, add --again with any word")
     if task.status is TaskStatus.QUEUED:
-        await _say_if_nobody_runs(swarm, task.assigned_to)
-
-
-async def _say_if_nobody_runs(swarm: Swarm, role: str) -> None:
-    """Print a hint on standard error if no agent of the role is running, judged by recent heartbeats."""
-    if not await swarm.parts.heartbeats.lives(role):
-        errors.print(f"no {role} agent is running: start all roles with `swarm up`", style="yellow")
+        await say_if_nobody_runs(swarm, task.assigned_to)
 
 
 MOST_SEARCHED = 1_000

@@ -17,6 +17,7 @@ from fireswarm.storage.documents.paths import (
     POCKET,
     REQUESTS,
     RUNS,
+    SCHEDULES,
     TASKS,
     VECTORS,
     VERSIONS,
@@ -122,6 +123,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
     FILES: ("content", "encoding", "size_bytes", "version", "folder", "name", "created_at", "updated_at"),
     AGENTS: ("name", "system_prompt", "capabilities", "version", "updated_at"),
     NOTICES: ("objective", "text", "asks", "error", "created_at", "expires_at", "attempts"),
+    SCHEDULES: ("task", "note", "timed_by", "next_at", "last_at", "last_task_id", "created_at", "updated_at"),
     REQUESTS: ("content", "headers", "fingerprint", "claimed_at", "expires_at", "status"),
 }
 """Exempt from automatic single-field indexes: large, or sequential and never queried alone (a collection

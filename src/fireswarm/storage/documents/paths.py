@@ -38,6 +38,9 @@ REQUESTS = "api_requests"
 NOTICES = "agent_notices"
 """One document for each event that a webhook or command is told of, with its delivery."""
 
+SCHEDULES = "agent_schedules"
+"""One document for each objective that is submitted again and again."""
+
 JOURNAL = "journal"
 """Subcollection of each run with the pages of its events."""
 
@@ -49,11 +52,11 @@ FREE_FIELDS = frozenset({
     "objective", "context", "result", "answers", "answered", "questions", "summary", "error", "handoff_reason",
     "expected_outcome", "attachments", "events", "artifacts", "live", "usage", "payload", "value", "text", "message",
     "keywords", "source", "evidence", "wrong_reason", "content", "capabilities", "instructions", "system_prompt",
-    "asks", "restarted",
+    "asks", "restarted", "task", "note",
 })  # fmt: skip
 """Fields with text from people, skills and models; all other fields are set by the code."""
 
-GIVEN_FIELDS = frozenset({"context", "answers", "answered", "payload"})
+GIVEN_FIELDS = frozenset({"context", "answers", "answered", "payload", "task"})
 """Inputs of a task, under names that people choose.
 
 A password that a skill asks for is not redacted, unless its format is known.
@@ -78,6 +81,11 @@ def run_path(run_id: str) -> str:
 def notice_path(notice_id: str) -> str:
     """Path of a notice."""
     return f"{NOTICES}/{notice_id}"
+
+
+def schedule_path(schedule_id: str) -> str:
+    """Path of a schedule."""
+    return f"{SCHEDULES}/{schedule_id}"
 
 
 def message_path(message_id: str) -> str:

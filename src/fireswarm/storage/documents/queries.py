@@ -20,6 +20,7 @@ from fireswarm.storage.documents.paths import (
     NOTICES,
     POCKET,
     RUNS,
+    SCHEDULES,
     TASKS,
     VECTORS,
     VERSIONS,
@@ -63,11 +64,7 @@ def claimable_before(role: str, priority: int, place: str, limit: int, sessions:
 
 
 def _spread(role: str, priority: int, where: Filters, limit: int) -> Query:
-    equal: Filters = (
-        ("assigned_to", "==", role),
-        ("status", "==", "queued"),
-        ("priority", "==", priority),
-    )
+    equal: Filters = (("assigned_to", "==", role), ("status", "==", "queued"), ("priority", "==", priority))
     return Query(TASKS, where=(*equal, *where), order_by=(("task_id", "asc"),), limit=limit)
 
 
@@ -129,12 +126,8 @@ def queued_before(role: str, before: datetime, limit: int, sessions: Sequence[st
 
 def due(role: str, before: datetime, limit: int) -> Query:
     """Tasks of a role that a sweep must check, most overdue first."""
-    return Query(
-        TASKS,
-        where=(("assigned_to", "==", role), ("sweep_at", "<=", before)),
-        order_by=(("sweep_at", "asc"),),
-        limit=limit,
-    )
+    where: Filters = (("assigned_to", "==", role), ("sweep_at", "<=", before))
+    return Query(TASKS, where=where, order_by=(("sweep_at", "asc"),), limit=limit)
 
 
 def next_due(role: str, limit: int = 1) -> Query:
@@ -351,6 +344,11 @@ def new_notices(role: str, receivers: Sequence[str], limit: int) -> Query:
 def failed_notices() -> Query:
     """Notices that were given up (counted)."""
     return Query(NOTICES, where=(("state", "==", "failed"),))
+
+
+def schedules_of(role: str) -> Query:
+    """The schedules of a role, also those that lack a field (listened to)."""
+    return Query(SCHEDULES, where=(("assigned_to", "==", role),))
 
 
 def changed_between(status: str, since: datetime, before: datetime) -> Query:

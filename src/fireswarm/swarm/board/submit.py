@@ -81,11 +81,16 @@ async def _sent_to_full_queue(board: BoardContext, spec: TaskSpec) -> Task | Non
     try:
         await _count_room(board, spec.assigned_to)
     except QueueFull:
-        owner = await read_owner(board.store, new_task(spec, board.clock.now()))
-        if owner.task is None:
+        earlier = await find_submitted(board, spec)
+        if earlier is None:
             raise
-        return owner.task
+        return earlier
     return None
+
+
+async def find_submitted(board: BoardContext, spec: TaskSpec) -> Task | None:
+    """Return the task that does this work, or None if it was not submitted."""
+    return (await read_owner(board.store, new_task(_as_stored(board.store, spec), board.clock.now()))).task
 
 
 async def check_room(board: BoardContext, role: str) -> None:

@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +18,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, cast
 
-from fireswarm.contracts.base import check_json, is_document_id, show_value
+from fireswarm.contracts.base import PATTERN_WORDS, check_json, is_document_id, show_value
 from fireswarm.contracts.skills.conversation import MAX_FACT_BYTES
 from fireswarm.contracts.skills.skill import PlannedTask
 from fireswarm.contracts.swarm.task import StatusReason, Submitted, Task, TaskSpec, TaskStatus, canonical_json
@@ -47,8 +48,12 @@ FactId = str
 JsonValue = Any
 """A JSON value other than null, of at most 16,384 bytes as JSON."""
 
-Status = TaskStatus | str
-"""A status, or its text."""
+ScheduleName = str
+"""The name of a schedule."""
+
+
+SCHEDULE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}$"
+_SCHEDULE_NAME = re.compile(SCHEDULE_NAME)
 
 
 class _Wrong(Exception):
@@ -151,6 +156,12 @@ def _id_of(text: str) -> Callable[[Any], Any]:
         raise _Wrong(text)
 
     return check
+
+
+def _schedule_name(value: Any) -> Any:
+    if isinstance(value, str) and _SCHEDULE_NAME.fullmatch(value):
+        return value
+    raise _Wrong(f"a name of {PATTERN_WORDS[SCHEDULE_NAME]}, such as morning-report")
 
 
 def _text(value: Any) -> Any:
@@ -306,6 +317,7 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "AnyTask": _task,
     "TaskId": _id_of("a task id, or the beginning of one: `swarm tasks` lists them"),
     "FactId": _id_of("the id of a fact, or the beginning of one: `swarm memory` lists them"),
+    "ScheduleName": _schedule_name,
     "str": _text,
     "str | TaskSpec": _objective,
     "Path | str": _path,
@@ -314,7 +326,7 @@ CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "Natural": _whole_from(1),
     "Seconds": _seconds,
     "Amount": _amount,
-    "Status": _word_of(TaskStatus),
+    "TaskStatus | str": _word_of(TaskStatus),
     "StatusReason | str": _word_of(StatusReason),
     "JsonValue": _json_value,
     "Mapping[str, Any]": _json_map,

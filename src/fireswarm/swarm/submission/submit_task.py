@@ -12,9 +12,14 @@ from fireswarm.swarm.submission.check import check_role
 async def submit_task(parts: SwarmParts, spec: TaskSpec) -> Submitted:
     """Check a task, then create it or find the one with its objective, context and session.
 
-    Raises InvalidInput for a role, model, skill, check or capability that the role's turn would refuse later, and all
-    exceptions of ``Board.submit``.
+    Raises InvalidInput as ``check_task`` does, and all exceptions of ``Board.submit``.
     """
+    check_task(parts, spec)
+    return await parts.board.submit(spec)
+
+
+def check_task(parts: SwarmParts, spec: TaskSpec) -> None:
+    """Raise InvalidInput for a role, model, skill, check or capability that the role's turn would refuse later."""
     check_role(parts.roles, spec.assigned_to, spec.capabilities)
     if spec.skill is not None and not parts.has_skill(spec.skill):
         if spec.skill.endswith(SUFFIX):
@@ -27,4 +32,3 @@ async def submit_task(parts: SwarmParts, spec: TaskSpec) -> Submitted:
         parts.settings.model_of(spec.assigned_to, parts.roles[spec.assigned_to], spec)
     except ConfigError as error:
         raise InvalidInput(f"the model of the task cannot be used: {error}") from error
-    return await parts.board.submit(spec)

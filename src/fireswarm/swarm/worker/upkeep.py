@@ -28,6 +28,7 @@ from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.idle_mail import find_idle_mail_of
 from fireswarm.swarm.records.mailbox import parse_message
 from fireswarm.swarm.records.orders import Order, Orders, parse_order
+from fireswarm.swarm.schedules.duty import ScheduleDuty
 from fireswarm.swarm.turn.outputs import remove_old_outputs
 from fireswarm.swarm.worker import answers_by_mail, mail, work_by_mail
 from fireswarm.swarm.worker.heartbeat import Heartbeat
@@ -78,11 +79,13 @@ class Upkeep:
         for duty in (self._pulse, self._beat, self._renew, self._watch_turns, self._sweep, self._tidy):
             group.start_soon(duty)
         parts, role = self.parts, self.role
+        schedules = ScheduleDuty(parts, role)
         for follow in (
             self._settle_edits,
             partial(mail.follow, parts, role, queries.inbox(self.agent_id), self._take_message),
             partial(mail.follow, parts, role, queries.answers(role), answers_by_mail.give_answers),
             self._follow_work,
+            *(schedules.watch, schedules.fire),
         ):
             group.start_soon(self._repeat, follow)
         if parts.settings.notify:

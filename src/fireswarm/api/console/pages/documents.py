@@ -29,6 +29,7 @@ COLLECTIONS: Mapping[str, str] = {
     paths.CONTEXTS: "conversations of skills",
     paths.AGENTS: "agents that were stored by the API",
     paths.NOTICES: "notices to people",
+    paths.SCHEDULES: "objectives that are submitted again and again",
     paths.REQUESTS: "responses to repeated requests of the API, and messages of A2A clients",
 }
 """The collections that fireswarm writes, and what is in them."""

@@ -1,0 +1,1 @@
+"""``swarm schedule``: objectives that are submitted again and again."""

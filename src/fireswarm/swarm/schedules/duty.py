@@ -1,0 +1,155 @@
+"""A role process's duty: submit the tasks of its role's schedules when they are due.
+
+A task's key is made of the schedule and the time, so all processes of the role submit the same one, also after a crash;
+then the schedule moves on, if it is still as it was read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from fireswarm.clocks import Bell
+from fireswarm.contracts.limits import truncate
+from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot, Update
+from fireswarm.contracts.swarm.task import Task
+from fireswarm.errors import Conflict, FireswarmError, InvalidInput, NewerDocument, NotFound, StoreError, StoreRejected
+from fireswarm.storage.documents import queries
+from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.schedules.schedule import Overlap, Schedule, parse_schedule
+from fireswarm.swarm.schedules.times import find_due, next_time
+from fireswarm.swarm.submission.submit_task import submit_task
+
+MAX_NOTE_CHARS = 500
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ScheduleDuty:
+    """Fires the schedules of one role. While nothing changes and nothing is due, nothing is read or written."""
+
+    parts: SwarmParts
+    role: str
+    _changed: Bell = field(default_factory=Bell)
+    _known: dict[str, tuple[Snapshot, Schedule]] = field(default_factory=dict[str, tuple[Snapshot, Schedule]])
+
+    async def watch(self) -> None:
+        """Follow the schedules of the role, until the listener ends."""
+        async with self.parts.store.listen(queries.schedules_of(self.role)) as batches:
+            async for snapshots in batches:
+                known: dict[str, tuple[Snapshot, Schedule]] = {}
+                for snapshot in snapshots:
+                    schedule = await self._read(snapshot)
+                    if schedule is not None:
+                        known[snapshot.path] = snapshot, schedule
+                self._known = known
+                self._changed.ring()
+
+    async def fire(self) -> None:
+        """Submit the task of each schedule that is due, until canceled."""
+        while True:
+            for snapshot, schedule in list(self._known.values()):
+                await self.handle(snapshot, schedule)
+            now = self.parts.clock.now()
+            ahead = [(each.next_at - now).total_seconds() for _, each in self._known.values() if each.next_at]
+            await self._changed.heard(self.parts.clock, max(0.0, min(ahead)) if ahead else None)
+
+    async def _read(self, snapshot: Snapshot) -> Schedule | None:
+        """Return a schedule; a malformed one is set aside with the reason in its note."""
+        try:
+            return parse_schedule(snapshot)
+        except NewerDocument as newer:
+            self.parts.board.aside.leave(snapshot, newer)
+        except InvalidInput as fault:
+            await self._set_aside(snapshot, str(fault))
+        except Exception as error:  # a person may write anything into a document; the other schedules go on
+            _log.exception("%s could not be read", snapshot.path)
+            await self._set_aside(snapshot, f"{snapshot.path} cannot be read: {error}")
+        return None
+
+    async def _set_aside(self, snapshot: Snapshot, fault: str) -> None:
+        note = truncate(f"set aside: {fault}", MAX_NOTE_CHARS)
+        if (snapshot.data or {}).get("note") != note:
+            _log.warning("%s", note)
+            await self._write(snapshot, {"note": note, "next_at": DELETE_FIELD})
+
+    async def handle(self, snapshot: Snapshot, schedule: Schedule) -> None:
+        """Move one schedule on, if it is time. Raises StoreError; it is tried again."""
+        try:
+            changed = await self._advance(schedule)
+        except StoreError as error:
+            if not isinstance(error, StoreRejected):
+                raise
+            changed = self._move(schedule, f"no task: {error}")
+        except FireswarmError as error:
+            changed = self._move(schedule, f"no task: {error}")
+        except Exception as error:  # as in _read
+            _log.exception("%s could not be fired", snapshot.path)
+            changed = self._move(schedule, f"no task: {error or type(error).__name__}")
+        if changed is None:
+            return
+        await self._write(snapshot, changed)
+        held = self._known.get(snapshot.path)
+        if held is not None and held[0] is snapshot:  # the listener may have told the next state already
+            del self._known[snapshot.path]
+
+    async def _advance(self, schedule: Schedule) -> dict[str, Any] | None:
+        """Return what changes in a schedule now; None for nothing. Submits its task if it is due."""
+        now = self.parts.clock.now()
+        if schedule.paused:
+            return None if schedule.next_at is None else {"next_at": DELETE_FIELD}
+        if schedule.next_at is None or schedule.timed_by != schedule.timing:
+            return self._next(schedule, now) | {"note": ""}
+        return await self._submit(schedule, schedule.next_at, now) if schedule.next_at <= now else None
+
+    async def _submit(self, schedule: Schedule, next_at: datetime, now: datetime) -> dict[str, Any]:
+        """Submit the task of the latest time that is due, and return what changes in the schedule."""
+        due = find_due(schedule.cron, schedule.timezone, next_at, now)
+        if due.missed and (earlier := await self.parts.board.find_submitted(schedule.spec_at(next_at))) is not None:
+            # a process that ended before it could note it has submitted this one
+            return self._next(schedule, next_at) | _done_at(next_at, earlier)
+        if schedule.overlap is Overlap.SKIP and (running := await self._find_running(schedule)) is not None:
+            state = (running.status_reason or running.status).value
+            return self._move(
+                schedule,
+                f"no task at {due.latest:%Y-%m-%d %H:%M} UTC: that of the last time, "
+                f"{running.task_id}, has not ended ({state})",
+            )
+        submitted = await submit_task(self.parts, schedule.spec_at(due.latest))
+        return self._next(schedule, now) | _done_at(due.latest, submitted.task, due.describe())
+
+    async def _find_running(self, schedule: Schedule) -> Task | None:
+        """Return the last task if it has not ended. One that was given up is in nobody's way."""
+        if schedule.last_task_id is None:
+            return None
+        try:
+            task = await self.parts.board.get(schedule.last_task_id)
+        except (NotFound, InvalidInput):  # deleted, or edited by hand until nobody can read it
+            return None
+        return None if task.status.terminal or task.given_up else task
+
+    def _move(self, schedule: Schedule, note: str) -> dict[str, Any]:
+        """Return the change of a schedule whose due time has no task."""
+        _log.warning("schedule %s: %s", schedule.schedule_id, note)
+        return self._next(schedule, self.parts.clock.now()) | {"note": truncate(note, MAX_NOTE_CHARS)}
+
+    def _next(self, schedule: Schedule, after: datetime) -> dict[str, Any]:
+        next_at = next_time(schedule.cron, schedule.timezone, after)
+        return {"next_at": next_at, "timed_by": schedule.timing}
+
+    async def _write(self, snapshot: Snapshot, changed: dict[str, Any]) -> None:
+        """Change a schedule, unless it has changed since it was read: then the listener tells what it is now."""
+        with contextlib.suppress(Conflict):
+            try:
+                update = Update(snapshot.path, changed | {"updated_at": SERVER_TIME}, snapshot.update_time)
+                await self.parts.store.commit([update])
+            except StoreRejected as rejected:
+                _log.warning("%s cannot be changed: %s", snapshot.path, rejected)
+
+
+def _done_at(at: datetime, task: Task, note: str = "") -> dict[str, Any]:
+    return {"last_at": at, "last_task_id": task.task_id, "note": note}
