@@ -26,9 +26,9 @@ EXAMPLES: dict[str, str] = {
     "swarm watch": f"swarm watch $TASK  {LONG}",
     "swarm cancel": "swarm cancel $TASK",
     "swarm retry": "swarm retry $BLOCKED",
-    "swarm schedule list": "swarm schedule list",
     "swarm schedule set": "swarm schedule set report '0 6 * * 1-5' 'count the words' --role scout --skill noop "
     "--timezone Europe/Berlin",
+    "swarm schedule list": "swarm schedule list",
     "swarm schedule pause": "swarm schedule pause report",
     "swarm schedule resume": "swarm schedule resume report",
     "swarm schedule run": "swarm schedule run report",

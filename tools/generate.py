@@ -32,12 +32,14 @@ from fireswarm.settings import AgentSettings, Settings
 from fireswarm.skills.routing.related import STEMMED, stem_thesaurus
 from fireswarm.storage.documents.indexes import COMPOSITES, TTL_FIELDS, UNINDEXED, VECTOR_DIMENSIONS, VECTOR_INDEXES
 from fireswarm.swarm.records.policy import HandoffPolicy
+from fireswarm.swarm.schedules.schedule import Schedule
 
 ROOT = Path(__file__).resolve().parents[1]
 
 SCHEMAS: dict[str, type[BaseModel]] = {
     "agent_tasks": Task,
     "agents": Agent,
+    "agent_schedules": Schedule,
     "agent_runs": RunDocument,
     "agent_mailbox": Message,
     "mcp_memory.agent_status": AgentStatus,

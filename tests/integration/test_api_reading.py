@@ -40,6 +40,8 @@ PATHS = {
     "/v1/memory/recall": "/v1/memory/recall?query=files",
     "/v1/memory/agents": "/v1/memory/agents",
     "/v1/status": "/v1/status",
+    "/v1/schedules": "/v1/schedules",
+    "/v1/schedules/{name}": "/v1/schedules/report",
 }
 """An address of each path of the API that is read."""
 
@@ -69,6 +71,8 @@ async def fill(api: Api) -> dict[str, str]:
     await api.swarm.core.mailbox.send(envelope, "architect", "scout", sender_role="architect")
     facts = (Fact(bucket="inventory", key="files", value=12),)
     await api.swarm.store.commit(await api.swarm.core.memory.learn("s1", "t1", facts))
+    work = {"objective": "x", "role": "scout"}
+    await api.ok("PUT", "/v1/schedules/report", {"cron": "0 6 * * *", "task": work})
     [fact] = (await api.get("/v1/memory/facts"))["items"]
     return {"agent": agent["id"], "task": task.task_id, "fact": fact["fact_id"]}
 

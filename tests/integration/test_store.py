@@ -36,6 +36,7 @@ EVERY_QUERY: dict[str, Query] = {
     "ended_since": queries.ended_since("scout", datetime(2026, 1, 1, tzinfo=UTC), 5),
     "new_notices": queries.new_notices("scout", ["pager", "team"], 5),
     "failed_notices": queries.failed_notices(),
+    "schedules_in": queries.schedules_in("s1", 5),
     "schedules_of": queries.schedules_of("scout"),
     "claimable": queries.claimable("scout", 5),
     "claimable_from": queries.claimable_from("scout", 5, "8", 5),

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import AliasPath, field_validator
 
 from fireswarm.api.models.base import MOMENT, AnyJson, Id, JsonMap, Page, RequestModel, ResponseModel, documented
-from fireswarm.api.models.capabilities import UseSent, UseView, dump_uses
+from fireswarm.api.models.capabilities import UseSent, UseView, dump_uses, uses_of
 from fireswarm.contracts.model_choice import Effort, Fallback, ModelName
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import (
@@ -66,21 +66,12 @@ class CheckIn(RequestModel):
     question: str = documented("what the role is to judge", "is every figure cited?", default="", max_length=4_000)
 
 
-class TaskCreate(RequestModel):
-    """A task to submit. The same objective and context for the same role or agent give the same task."""
+class Work(RequestModel):
+    """What a task does: the fields that many tasks may share."""
 
     objective: str = documented(
         "objective in natural language", "Report on this folder", min_length=1, max_length=8_000
     )  # fmt: skip
-    role: str | None = documented(
-        "role that executes the task; default: the agent's role if agent_id is given, otherwise architect",
-        "scout",
-        default=None,
-        pattern=r"^[a-z][a-z0-9-]{0,62}$",
-    )
-    agent_id: Id | None = documented(
-        "stored agent whose role, capabilities and system prompt the task gets", TASK_ID, default=None
-    )
     skill: str | None = documented(
         "skill to use; if omitted, the swarm chooses one", "noop", default=None, min_length=1, max_length=128
     )
@@ -107,14 +98,8 @@ class TaskCreate(RequestModel):
         max_length=50,
     )
     priority: int = documented("priority from 1 to 10; 10 is most urgent", 5, default=DEFAULT_PRIORITY, ge=1, le=10)
-    deadline: datetime | None = documented(
-        "time after which an unfinished task is blocked", "2027-01-01T00:00:00Z", default=None
-    )
     max_attempts: int = documented(
         "number of failed attempts after which the task is given up", 5, default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100
-    )
-    depends_on: tuple[Id, ...] = documented(
-        "ids of tasks of this session to wait for", [TASK_ID], default=(), max_length=100
     )
     expected_outcome: str = documented("acceptance criterion", "one page of Markdown", default="", max_length=4_000)
     checks: tuple[CheckIn, ...] = documented(
@@ -127,6 +112,46 @@ class TaskCreate(RequestModel):
         "how often work that fails a check is sent back", 3, default=DEFAULT_MAX_REVISIONS, ge=0, le=20
     )
     review_plan: bool = documented("ask a person before a plan of this task runs", True, default=False)
+
+    def task_fields(self) -> dict[str, Any]:
+        """Return the fields of a TaskSpec, without the role."""
+        return {
+            "objective": self.objective,
+            "skill": self.skill,
+            "model": self.model,
+            "effort": self.effort,
+            "fallback": self.fallback,
+            "context": self.context,
+            "constraints": self.constraints.model_dump(),
+            "capabilities": uses_of(self.capabilities),
+            "attachments": [item.model_dump() for item in self.attachments],
+            "priority": self.priority,
+            "max_attempts": self.max_attempts,
+            "expected_outcome": self.expected_outcome,
+            "checks": [item.model_dump() for item in self.checks],
+            "max_revisions": self.max_revisions,
+            "review_plan": self.review_plan,
+        }
+
+
+class TaskCreate(Work):
+    """A task to submit. The same objective and context for the same role or agent give the same task."""
+
+    role: str | None = documented(
+        "role that executes the task; default: the agent's role if agent_id is given, otherwise architect",
+        "scout",
+        default=None,
+        pattern=r"^[a-z][a-z0-9-]{0,62}$",
+    )
+    agent_id: Id | None = documented(
+        "stored agent whose role, capabilities and system prompt the task gets", TASK_ID, default=None
+    )
+    deadline: datetime | None = documented(
+        "time after which an unfinished task is blocked", "2027-01-01T00:00:00Z", default=None
+    )
+    depends_on: tuple[Id, ...] = documented(
+        "ids of tasks of this session to wait for", [TASK_ID], default=(), max_length=100
+    )
     again: str = documented(
         "any text; creates a new task for an objective that was already submitted",
         "second look",

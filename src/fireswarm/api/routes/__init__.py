@@ -13,11 +13,13 @@ from fireswarm.api.routes import (
     status,
     tasks,
 )
+from fireswarm.api.routes.schedules import schedule_routes
 
 ROUTERS = (
     capabilities.router,
     agents.router,
     tasks.router,
+    schedule_routes.router,
     artifacts.router,
     runs.router,
     mail.router,

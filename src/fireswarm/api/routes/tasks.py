@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from fireswarm.api.models.base import MOMENT
-from fireswarm.api.models.capabilities import uses_of
 from fireswarm.api.models.work import (
     AnswersRequest,
     CancelOut,
@@ -142,26 +141,12 @@ async def say_to_task(given: CurrentSession, task_id: InPath, sent: SayRequest) 
 async def _spec(given: ApiSession, sent: TaskCreate) -> TaskSpec:
     """Build the TaskSpec of a request. Raises InvalidInput if it is invalid or does not fit its agent."""
     spec = make_spec(
-        objective=sent.objective,
+        **sent.task_fields(),
         assigned_to=sent.role or DEFAULT_ROLE,
         session_hash=given.session,
         created_by="api",
-        skill=sent.skill,
-        model=sent.model,
-        effort=sent.effort,
-        fallback=sent.fallback,
-        context=sent.context,
-        constraints=sent.constraints.model_dump(),
-        capabilities=uses_of(sent.capabilities),
-        attachments=[item.model_dump() for item in sent.attachments],
-        priority=sent.priority,
         deadline=sent.deadline,
-        max_attempts=sent.max_attempts,
         depends_on=tuple(dict.fromkeys(sent.depends_on)),
-        expected_outcome=sent.expected_outcome,
-        checks=[item.model_dump() for item in sent.checks],
-        max_revisions=sent.max_revisions,
-        review_plan=sent.review_plan,
         fresh_key=sent.again,
     )
     if sent.agent_id is None:

@@ -33,10 +33,10 @@ from fireswarm.cli.shared.submit_options import (
     FallbackNamed,
     ModelNamed,
     ReviewPlan,
-    with_best_effort,
-    places,
     parse_constraints,
     parse_uses,
+    places,
+    with_best_effort,
 )
 from fireswarm.cli.shared.tables import cell, table
 from fireswarm.client import Swarm

@@ -43,11 +43,11 @@ from fireswarm.cli.shared.submit_options import (
     ModelNamed,
     OnChildFailure,
     ReviewPlan,
-    with_best_effort,
-    places,
     parse_attachments,
     parse_constraints,
     parse_uses,
+    places,
+    with_best_effort,
 )
 from fireswarm.cli.shared.tables import cell, table
 from fireswarm.cli.watch import progress

@@ -152,12 +152,9 @@ def awaited_by(task_id: str, status: str | None = None) -> Query:
 
 def expired_leases(role: str, now: datetime, limit: int) -> Query:
     """Running tasks of a role with an expired lease, including those without ``sweep_at``."""
-    return Query(
-        TASKS,
-        where=(("assigned_to", "==", role), ("status", "==", "in_progress"), ("lease.expires_at", "<=", now)),
-        order_by=(("lease.expires_at", "asc"),),
-        limit=limit,
-    )
+    expired: Filters = (("status", "==", "in_progress"), ("lease.expires_at", "<=", now))
+    where: Filters = (("assigned_to", "==", role), *expired)
+    return Query(TASKS, where=where, order_by=(("lease.expires_at", "asc"),), limit=limit)
 
 
 def inbox(receiver: str, limit: int | None = None) -> Query:
@@ -349,6 +346,11 @@ def failed_notices() -> Query:
 def schedules_of(role: str) -> Query:
     """The schedules of a role, also those that lack a field (listened to)."""
     return Query(SCHEDULES, where=(("assigned_to", "==", role),))
+
+
+def schedules_in(session_hash: str, limit: int) -> Query:
+    """Schedules of a session."""
+    return Query(SCHEDULES, where=(("session_hash", "==", session_hash),), limit=limit)
 
 
 def changed_between(status: str, since: datetime, before: datetime) -> Query:

@@ -103,7 +103,7 @@ class ScheduleDuty:
         if schedule.paused:
             return None if schedule.next_at is None else {"next_at": DELETE_FIELD}
         if schedule.next_at is None or schedule.timed_by != schedule.timing:
-            return self._next(schedule, now) | {"note": ""}
+            return self._next(schedule, now) | {"note": "", **schedule.defaulted}
         return await self._submit(schedule, schedule.next_at, now) if schedule.next_at <= now else None
 
     async def _submit(self, schedule: Schedule, next_at: datetime, now: datetime) -> dict[str, Any]:

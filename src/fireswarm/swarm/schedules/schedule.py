@@ -73,6 +73,16 @@ class Schedule(Stored):
         return f"{self.cron} {self.timezone}"
 
     @property
+    def defaulted(self) -> dict[str, Any]:
+        """The fields that a person may leave out, for a document that shows what can be changed."""
+        return {
+            "session_hash": self.session_hash,
+            "timezone": self.timezone,
+            "overlap": self.overlap.value,
+            "paused": self.paused,
+        }
+
+    @property
     def words(self) -> str:
         """The expression as a sentence, without the zone."""
         return describe_cron(self.cron)
