@@ -30,6 +30,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 KEPT_NARROW = ("inbox", "plan")
 ROLES = ("architect", "executor", "memory", "predictor", "scout")
 COLORS = 64
+OF_SCHEDULE = ("--role", "scout", "--timezone", "Europe/Berlin", "--skill", "workspace-inventory")
 NOTES = {
     "README.md": "# Garden\n\nA small irrigation planner. See [the plan](docs/plan.md).\n",
     "docs/plan.md": "# Plan\n\n- TODO: valves of the north bed\n- FIXME: the sensor reports twice\n",
@@ -58,6 +59,8 @@ def draw_garden(folder: Path, browser: Browser, to: Path) -> None:
     Place(folder, "").command("demo")
     with serve_place(folder, *ROLES) as served:
         served.submit("Find out which bed is dry", "scout", "request-clarifier")
+        served.command("schedule", "set", "morning-report", "0 6 * * 1-5", "Report on the beds", *OF_SCHEDULE)
+        served.command("schedule", "run", "morning-report")
         served.submit("Score the beds", "predictor", "csv-forecast", "--context", "path=missing.csv")
         with watched(served, browser) as console:
             console.open("inbox")
@@ -69,7 +72,7 @@ def draw_garden(folder: Path, browser: Browser, to: Path) -> None:
         screens = {
             "overview": "", "inbox": "inbox", "tasks": "tasks", "agents": "agents", "mail": "mail", "memory": "memory",
             "spend": "spend", "runs": "runs?sort=longest", "new": "new", "store": "store",
-            "skills": "skills?query=count+lines", "agent": agent.removeprefix("/ui/"),
+            "schedules": "schedules", "skills": "skills?query=count+lines", "agent": agent.removeprefix("/ui/"),
             "query": "store/query?collection=agent_tasks&field=status&operator=%3D%3D&value=done&order=-updated_at",
             "task": task.removeprefix("/ui/"),
         }  # fmt: skip

@@ -17,11 +17,13 @@ LOOKS = {
     "wide and light": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"},
     "narrow and dark": {"viewport": {"width": 390, "height": 800}, "color_scheme": "dark"},
 }
+SCHEDULED = ("--skill", "note", "--timezone", "Europe/Berlin")
 LONG = "חיפוש " * 20 + "w" * 200 + " <b>bold</b>"
 SCREENS = (
     "",
     "inbox",
     "tasks",
+    "schedules",
     "agents",
     "skills",
     "skills?query=paint+it",
@@ -50,7 +52,11 @@ def place(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Generat
 
 @pytest.fixture(scope="module")
 def tasks(place: Place) -> dict[str, str]:
-    """Tasks of several kinds: one that asks, one that gave up, one that waits for a role that does not run, a plan."""
+    """Tasks of several kinds: one that asks, one that gave up, one that waits for a role that does not run, a plan.
+
+    There is a schedule, too.
+    """
+    place.command("schedule", "set", "again", "0 6 * * 1-5", f"paint it again {LONG}", "--role", "scout", *SCHEDULED)
     return {
         "asks": place.submit(f"paint it {LONG}", "scout", "ask"),
         "fails": place.submit("break it", "executor", "fail"),

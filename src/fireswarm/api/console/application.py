@@ -23,7 +23,7 @@ from fireswarm.api.console.access import Stranger, Visitor
 from fireswarm.api.console.forms import MAX_FORM_BYTES, MAX_TEXT_BYTES, read_form
 from fireswarm.api.console.live import LivePage
 from fireswarm.api.console.pages import agents, documents, inbox, jump, mail, memory, overview, skills, spend
-from fireswarm.api.console.pages.work import files, forks, new, questions, run_list, runs, task, tasks
+from fireswarm.api.console.pages.work import files, forks, new, questions, run_list, runs, schedules, task, tasks
 from fireswarm.api.console.visit import DONE, PREFIX, Download, Goto, Shown, Visit, WebConsole
 from fireswarm.api.middleware import LOOPBACK_HOSTS, Gate
 from fireswarm.api.problems import refusal_of
@@ -62,6 +62,7 @@ PAGES: Mapping[str, PageMaker] = {
     "/": overview.show,
     "/inbox": inbox.show,
     "/tasks": tasks.show,
+    "/schedules": schedules.show,
     "/new": new.show,
     "/tasks/{task_id}": task.show,
     "/tasks/{task_id}/plan": questions.show_plan,
@@ -85,6 +86,7 @@ PAGES: Mapping[str, PageMaker] = {
 }
 ACTIONS: Mapping[str, PageMaker] = {
     "/tasks": new.submit,
+    "/schedules": schedules.act,
     "/agents": agents.order,
     "/budget": spend.set_budget,
     "/store/backup": documents.back_up,

@@ -33,7 +33,7 @@ class ScheduleIn(RequestModel):
     overlap: Overlap = documented(
         "`skip` leaves a time out while the last task has not ended, `allow` does not", "skip", default=Overlap.SKIP
     )
-    paused: bool = documented("submit nothing", False, default=False)
+    paused: bool = documented("submit nothing", False, default=False, strict=True)
     task: ScheduledWork = documented("what is submitted at each time", EXAMPLE)
 
 

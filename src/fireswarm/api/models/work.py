@@ -26,8 +26,8 @@ TASK_ID, RUN_ID = "5f0c2f54-61d7-4b4e-9c39-6a6f35d2c7ab", "5f0c2f54-61d7-4b4e-9c
 class ConstraintsIn(RequestModel):
     """Limits of a task, enforced by its worker."""
 
-    demo_safe: bool = documented("allow only reads and the skill's bundled scripts", False, default=False)
-    read_only: bool = documented("forbid all writes", True, default=False)
+    demo_safe: bool = documented("allow only reads and the skill's bundled scripts", False, default=False, strict=True)
+    read_only: bool = documented("forbid all writes", True, default=False, strict=True)
     timeout_seconds: float | None = documented(
         "maximum seconds of one call, and without progress", 120, default=None, gt=0, le=86_400
     )
@@ -111,7 +111,7 @@ class Work(RequestModel):
     max_revisions: int = documented(
         "how often work that fails a check is sent back", 3, default=DEFAULT_MAX_REVISIONS, ge=0, le=20
     )
-    review_plan: bool = documented("ask a person before a plan of this task runs", True, default=False)
+    review_plan: bool = documented("ask a person before a plan of this task runs", True, default=False, strict=True)
 
     def task_fields(self) -> dict[str, Any]:
         """Return the fields of a TaskSpec, without the role."""

@@ -42,6 +42,7 @@ from fireswarm.cli.shared.tables import cell, table
 from fireswarm.client import Swarm
 from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.swarm.task_fields import make_spec
+from fireswarm.swarm.schedules.schedule import Overlap
 
 app = typer.Typer(help="Submit an objective again and again, such as every weekday at 06:00.", no_args_is_help=True)
 
@@ -56,8 +57,8 @@ def set_schedule(
     role: Annotated[str, typer.Option("--role", help="Role that executes the tasks.")] = "architect",
     timezone: Annotated[str, typer.Option("--timezone", help="IANA time zone, such as Europe/Berlin.")] = "UTC",
     overlap: Annotated[
-        bool, typer.Option("--overlap", help="Submit a task also while that of the last time has not ended.")
-    ] = False,
+        Overlap, typer.Option("--overlap", help="A time at which the last task has not ended: skip it, or allow both.")
+    ] = Overlap.SKIP,
     path: Annotated[
         Path | None, typer.Option("--path", help="Folder or file the tasks are about (context.path).")
     ] = None,
@@ -100,9 +101,7 @@ def set_schedule(
 
     async def main() -> None:
         async with Swarm.open(settings=settings) as swarm:
-            made = await swarm.schedules.set(
-                name, cron, spec, timezone=timezone, overlap="allow" if overlap else "skip"
-            )
+            made = await swarm.schedules.set(name, cron, spec, timezone=timezone, overlap=overlap)
             if as_json:
                 print_json(made)
                 return

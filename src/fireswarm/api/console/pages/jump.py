@@ -27,6 +27,7 @@ SCREENS = (
     ("Inbox: questions, approvals, what gave up", "/inbox"),
     ("Tasks", "/tasks"),
     ("The slowest tasks", "/tasks?sort=slowest"),
+    ("Schedules: objectives that are submitted again and again", "/schedules"),
     ("New objective", "/new"),
     ("Agents and roles", "/agents"),
     ("Skills, and what each role may use", "/skills"),
