@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import AliasPath, field_validator
+from pydantic import AliasPath, Field, field_validator
 
 from fireswarm.api.models.base import MOMENT, AnyJson, Id, JsonMap, Page, RequestModel, ResponseModel, documented
 from fireswarm.api.models.capabilities import UseSent, UseView, dump_uses, uses_of
-from fireswarm.contracts.model_choice import Effort, Fallback, ModelName
+from fireswarm.contracts.model_choice import MAX_FALLBACKS, Effort, ModelName
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import (
     DEFAULT_MAX_ATTEMPTS,
@@ -29,7 +29,7 @@ class ConstraintsIn(RequestModel):
     demo_safe: bool = documented("allow only reads and the skill's bundled scripts", False, default=False, strict=True)
     read_only: bool = documented("forbid all writes", True, default=False, strict=True)
     timeout_seconds: float | None = documented(
-        "maximum seconds of one call, and without progress", 120, default=None, gt=0, le=86_400
+        "maximum seconds of one call, and without progress", 120, default=None, gt=0, le=86_400, strict=True
     )
 
 
@@ -66,6 +66,10 @@ class CheckIn(RequestModel):
     question: str = documented("what the role is to judge", "is every figure cited?", default="", max_length=4_000)
 
 
+FallbackSent = Annotated[tuple[ModelName, ...], Field(max_length=MAX_FALLBACKS)] | ModelName
+"""Models in their order; one name stands for a list."""
+
+
 class Work(RequestModel):
     """What a task does: the fields that many tasks may share."""
 
@@ -79,7 +83,7 @@ class Work(RequestModel):
         "model, as NAME or PROVIDER:NAME; default: the role's", "gemini:gemini-3.8-flash", default=None
     )
     effort: Effort | None = documented("how much the model thinks; default: the role's", "high", default=None)
-    fallback: Fallback | None = documented(
+    fallback: FallbackSent | None = documented(
         "models to ask while the model cannot be reached", ["anthropic:claude-haiku-4-5"], default=None
     )
     context: JsonMap = documented(
@@ -97,9 +101,16 @@ class Work(RequestModel):
         default=(),
         max_length=50,
     )
-    priority: int = documented("priority from 1 to 10; 10 is most urgent", 5, default=DEFAULT_PRIORITY, ge=1, le=10)
+    priority: int = documented(
+        "priority from 1 to 10; 10 is most urgent", 5, default=DEFAULT_PRIORITY, ge=1, le=10, strict=True
+    )
     max_attempts: int = documented(
-        "number of failed attempts after which the task is given up", 5, default=DEFAULT_MAX_ATTEMPTS, ge=1, le=100
+        "number of failed attempts after which the task is given up",
+        5,
+        default=DEFAULT_MAX_ATTEMPTS,
+        ge=1,
+        le=100,
+        strict=True,
     )
     expected_outcome: str = documented("acceptance criterion", "one page of Markdown", default="", max_length=4_000)
     checks: tuple[CheckIn, ...] = documented(
@@ -109,7 +120,7 @@ class Work(RequestModel):
         max_length=10,
     )
     max_revisions: int = documented(
-        "how often work that fails a check is sent back", 3, default=DEFAULT_MAX_REVISIONS, ge=0, le=20
+        "how often work that fails a check is sent back", 3, default=DEFAULT_MAX_REVISIONS, ge=0, le=20, strict=True
     )
     review_plan: bool = documented("ask a person before a plan of this task runs", True, default=False, strict=True)
 
