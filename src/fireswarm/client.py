@@ -254,9 +254,8 @@ class Swarm:
         followed = await self._read(task)
         send, receive = anyio.create_memory_object_stream[TaskEvent](100)
         async with task_group() as group, receive:
-            group.start_soon(
-                send_events, self.parts.store, self.parts.clock, followed, partial(self.wait, followed), send
-            )
+            over = partial(self.wait, followed)
+            group.start_soon(send_events, self.parts.store, self.parts.clock, followed, over, send)
             yield receive
             group.cancel_scope.cancel()
 
