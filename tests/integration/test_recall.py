@@ -194,7 +194,7 @@ async def test_corrected_fact_keeps_its_history_and_what_it_replaces(swarm: Swar
     assert [each.value for each in history] == ["We use procrastinate.", "We use celery."]
     await learn(memory, fact("choice", "We use dramatiq."))
     assert set(await values(memory, "which one do we use")) == {"We use dramatiq.", "We use rq."}
-    for value in (None, {"a": object()}, "x" * 20_000, float("nan")):
+    for value in (None, {"a": object()}, "x" * 20_000):
         with pytest.raises(InvalidInput, match="give a JSON value"):
             await swarm.client.correct_fact(found.fact_id, value)
 
