@@ -10,12 +10,13 @@ from typing import Any
 import anyio
 import pytest
 
+from fireswarm.clocks import VirtualClock
 from fireswarm.contracts.ports import DELETE_FIELD, Usage, Write
 from fireswarm.contracts.swarm.outcome import Failed
 from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.errors import InvalidInput, StoreUnavailable
 from fireswarm.storage.documents.paths import SCHEDULES, TASKS
-from fireswarm.swarm.schedules.duty import ScheduleDuty
+from fireswarm.swarm.schedules.duty import LOOK_SECONDS, ScheduleDuty
 from tests.support.schedules import (
     MINUTE,
     by_hand,
@@ -28,7 +29,7 @@ from tests.support.schedules import (
     settled,
     utc,
 )
-from tests.support.swarm import SwarmRig
+from tests.support.swarm import SwarmRig, open_test_swarm
 from tests.support.working import working
 
 pytestmark = pytest.mark.anyio
@@ -256,6 +257,36 @@ async def test_a_schedule_waits_while_the_store_is_away(swarm: SwarmRig, monkeyp
         await settled(swarm, worker, 1)
     assert not failures
     assert await occasions(swarm) == ["2026-01-01T00:01"]
+
+
+class ListeningClock(VirtualClock):
+    """Notes how long somebody waits with a limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: list[float] = []
+
+    async def wait(self, event: anyio.Event, seconds: float | None) -> bool:
+        if seconds is not None:
+            self.waits.append(seconds)
+        return await super().wait(event, seconds)
+
+
+async def test_a_machine_that_was_suspended_looks_at_its_clock_within_a_minute() -> None:
+    """Timers of a suspended machine stand still, so one wait until tomorrow would end hours too late."""
+    clock = ListeningClock()
+    async with open_test_swarm(clock=clock) as swarm:
+        await by_hand(swarm, "report", cron="0 6 * * *", task={"objective": "x", "skill": "noop"})
+        duty = ScheduleDuty(swarm.core, "scout")
+        async with anyio.create_task_group() as group:
+            group.start_soon(duty.watch)
+            group.start_soon(duty.fire)
+            await clock.settle()
+            assert clock.waits and max(clock.waits) <= LOOK_SECONDS
+            clock.stand_still(8 * 60 * MINUTE)
+            await clock.advance(LOOK_SECONDS)
+            group.cancel_scope.cancel()
+        assert await occasions(swarm) == ["2026-01-01T06:00"]
 
 
 async def test_idle_schedules_cost_nothing(swarm: SwarmRig) -> None:

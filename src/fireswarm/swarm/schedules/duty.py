@@ -25,6 +25,10 @@ from fireswarm.swarm.submission.submit_task import submit_task
 
 MAX_NOTE_CHARS = 500
 
+LOOK_SECONDS = 60.0
+"""Longest wait for the next time: timers stand still while a machine is suspended, the clock does not. A look costs
+nothing."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -56,7 +60,8 @@ class ScheduleDuty:
                 await self.handle(snapshot, schedule)
             now = self.parts.clock.now()
             ahead = [(each.next_at - now).total_seconds() for _, each in self._known.values() if each.next_at]
-            await self._changed.heard(self.parts.clock, max(0.0, min(ahead)) if ahead else None)
+            pause = max(0.0, min(LOOK_SECONDS, *ahead)) if ahead else None
+            await self._changed.heard(self.parts.clock, pause)
 
     async def _read(self, snapshot: Snapshot) -> Schedule | None:
         """Return a schedule; a malformed one is set aside with the reason in its note."""
