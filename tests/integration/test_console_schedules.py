@@ -91,6 +91,14 @@ async def test_a_form_with_a_fault_says_it_and_keeps_what_was_typed(
     assert await browser.swarm.client.schedules.list() == []
 
 
+async def test_a_form_for_a_new_schedule_replaces_none_also_no_malformed_one(browser: Browser) -> None:
+    await by_hand(browser.swarm, "typo", cron="soon", task={"objective": "mine"})
+    sent = await browser.send("/schedules", **{**FORM, "name": "typo", "objective": "other"})
+    assert sent.status_code == 422 and "there is a schedule typo" in sent.text
+    assert (await document(browser.swarm, "typo"))["task"] == {"objective": "mine"}
+    assert (await browser.send("/schedules", **{**FORM, "name": "a/b", "objective": "x"})).status_code == 422
+
+
 async def test_buttons_pause_resume_run_and_remove(browser: Browser) -> None:
     swarm = browser.swarm
     await every_minute(swarm)

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from fireswarm.contracts.ports import Create, Delete, Update
+from fireswarm.contracts.ports import Create, Delete, Snapshot, Update
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact
-from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.errors import Conflict, InvalidInput, NotFound
 from fireswarm.storage.memory import Memory, parse_fact
 from fireswarm.storage.memory.fact_documents import MAX_LISTED, fact_path
 from fireswarm.storage.memory.known_facts import RELOAD_SECONDS
@@ -197,6 +197,32 @@ async def test_corrected_fact_keeps_its_history_and_what_it_replaces(swarm: Swar
     for value in (None, {"a": object()}, "x" * 20_000):
         with pytest.raises(InvalidInput, match="give a JSON value"):
             await swarm.client.correct_fact(found.fact_id, value)
+
+
+async def test_corrected_fact_stays_in_its_project_and_a_forgotten_one_is_not_made_again(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, mill = (Memory(swarm.store, swarm.clock, project) for project in ("", "mill"))
+    shop = Memory(swarm.store, swarm.clock, "shop")
+    for memory, name in ((alone, "alone"), (mill, "mill")):
+        await learn(memory, fact(name, f"The {name} database is MySQL."))
+        [found] = await memory.recall("s1", name)
+        await shop.correct(found.fact_id, f"The {name} database is PostgreSQL.")
+        assert await values(memory, name) == [f"The {name} database is PostgreSQL."]
+    assert await shop.recall("s9", "database") == []
+    assert len(await Memory(swarm.store, swarm.clock, "mill").recall("s9", "database")) == 1
+    [found] = await mill.recall("s1", "mill")
+    snapshot = await mill.find(found.fact_id)
+    await mill.forget(found.fact_id)
+
+    async def find(memory: Memory, fact_id: str) -> Snapshot:
+        return snapshot  # as it was before another person forgot it
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Memory, "find", find)
+        with pytest.raises(Conflict):
+            await mill.correct(found.fact_id, "again")
+    assert (await swarm.store.get(snapshot.path)).data is None
 
 
 async def test_mark_can_be_removed(swarm: SwarmRig) -> None:

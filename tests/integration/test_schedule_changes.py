@@ -12,6 +12,7 @@ from fireswarm.redaction import Redactor
 from tests.support.schedules import (
     MINUTE,
     document,
+    edit,
     every_minute,
     occasions,
     settled,
@@ -44,6 +45,18 @@ async def test_a_secret_in_a_task_is_not_stored(swarm: SwarmRig, monkeypatch: py
     monkeypatch.setattr(swarm.store, "_redact", Redactor([secret]))
     await swarm.client.schedules.set("report", "0 6 * * *", f"use {secret}", role="scout")
     assert (await document(swarm))["task"] == {"objective": "use [redacted]"}
+
+
+async def test_a_far_next_time_by_hand_ends_when_the_schedule_is_set_again(swarm: SwarmRig) -> None:
+    await every_minute(swarm)
+    await edit(swarm, next_at=utc("2035-12-30T00:00"))
+    again = await swarm.client.schedules.set("report", "* * * * *", "write it", role="scout", skill="noop")
+    assert again.next_at == utc("2026-01-01T00:01")
+
+
+async def test_a_context_that_no_task_may_have_is_refused_at_once(swarm: SwarmRig) -> None:
+    with pytest.raises(InvalidInput, match="the context has 300,008 bytes"):
+        await swarm.client.schedules.set("report", "* * * * *", "x", role="scout", context={"a": "x" * 300_000})
 
 
 async def test_run_now_submits_a_task_and_leaves_the_times(swarm: SwarmRig) -> None:

@@ -121,6 +121,7 @@ def list_schedules(
     async def main() -> None:
         async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             schedules = await swarm.schedules.list()
+            idle = [] if as_json else await swarm.schedules.find_idle()
         if as_json:
             print_json(schedules)
             return
@@ -137,6 +138,8 @@ def list_schedules(
         ]
         columns = ["name", "role", "when", "next", "last task", "objective | note"]
         table("schedules", columns, rows, none="no schedules yet: `swarm schedule set` creates one")
+        for name, reason in idle:
+            console.print(f"{name} is not fired: {reason}", style="yellow", markup=False, soft_wrap=True)
 
     run_async(main)
 

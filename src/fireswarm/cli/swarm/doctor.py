@@ -29,6 +29,7 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
+from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import FireswarmError, MissingApiKey
 from fireswarm.llm.budget import Meter
 from fireswarm.processes.confinement.paths.late_names import set_aside_left
@@ -42,6 +43,9 @@ from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
+
+MOST_AGENTS = 50
+"""Heartbeats, the newest, among which one of a living agent is looked for."""
 
 MAX_STALLS = 20
 """Number of stalled tasks that are listed; JSON has all."""
@@ -238,6 +242,9 @@ async def _store(settings: Settings, most: int) -> list[Finding]:
             findings.append(Finding("store", True, f"{settings.store.uri}: reachable"))
             findings += await _indexes(swarm)
             findings += await _stalls(swarm, most)
+            idle = await swarm.schedules.find_idle()
+            findings += [Finding("schedules", None, f"{name}: {reason}") for name, reason in idle[:most]]
+            findings += await _without_agents(swarm)
             if failed := await swarm.parts.store.count(queries.failed_notices()):
                 advice = "see the field error of the documents in agent_notices whose state is failed"
                 findings.append(
@@ -279,6 +286,17 @@ async def _indexes(swarm: Swarm) -> list[Finding]:
                 Finding("indexes", False, f"{error} Deploy them with `firebase deploy --only firestore:indexes`.")
             )
     return missing or [Finding("indexes", True, f"{len(probes)} query shapes have their indexes")]
+
+
+async def _without_agents(swarm: Swarm) -> list[Finding]:
+    """Say if tasks wait and no agent lives."""
+    now = swarm.parts.clock.now()
+    statuses = (TaskStatus.QUEUED, TaskStatus.IN_PROGRESS)
+    waiting = sum([await swarm.parts.store.count(queries.with_status(status.value)) for status in statuses])
+    if not waiting or any(agent.lives_at(now) for agent in await swarm.parts.heartbeats.latest(MOST_AGENTS)):
+        return []
+    what = f"{count_noun(waiting, 'task')} {'waits' if waiting == 1 else 'wait'}, and no agent lives"
+    return [Finding("agents", None, f"{what}: `swarm up` starts agents, `swarm agents` lists the last ones")]
 
 
 async def _stalls(swarm: Swarm, most: int) -> list[Finding]:

@@ -46,6 +46,7 @@ from fireswarm.settings.packaged import packaged_path
 from fireswarm.swarm.opening.reload import Reloader
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.orders import DRAINED_EXIT, AgentOrders, Order
+from fireswarm.swarm.schedules.duty import ScheduleDuty
 from fireswarm.swarm.worker.loop import Worker
 from fireswarm.swarm.worker.role import RoleConfig, run
 from fireswarm.swarm.worker.supervisor import PARENT
@@ -210,7 +211,8 @@ def role(
 
     settings = settings_for(root, store, project, session, **{"worker.concurrency": concurrency}, **bound_to(session))
     agent = agent_id or new_agent_id(name)
-    logging.getLogger(WORK_LOG).setLevel(logging.INFO)
+    for logger in (WORK_LOG, ScheduleDuty.__module__):
+        logging.getLogger(logger).setLevel(logging.INFO)
 
     async def main() -> None:
         async with watch_loop(), stop_signal() as stop, open_parts(settings, thinks=True) as parts:

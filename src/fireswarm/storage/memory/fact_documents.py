@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -125,9 +126,16 @@ def read_value(text: str, like: Any) -> Any:
     if isinstance(like, str):
         return text
     try:
-        return json.loads(text)
+        return json.loads(text, parse_float=_read_number, parse_constant=_read_number)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the value of this fact is JSON, and what you gave is not: {error}") from error
+
+
+def _read_number(text: str) -> float:
+    """Return a number. Raises ValueError for one that JSON does not have, or that is read as infinity."""
+    if math.isfinite(number := float(text)):
+        return number
+    raise ValueError(f"{text[:20]} is no number")
 
 
 def _text(value: Any, limit: int | None = None) -> str:

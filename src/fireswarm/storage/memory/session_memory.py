@@ -155,7 +155,10 @@ class Memory:
         return parse_fact(await self._change(snapshot.path, [Update(snapshot.path, fields)]))
 
     async def correct(self, fact_id: str, value: Any) -> Fact:
-        """Replace the value of a fact by that of a person, and keep the earlier one. Raises NotFound, InvalidInput."""
+        """Replace the value of a fact by that of a person, and keep the earlier one.
+
+        Raises NotFound, InvalidInput, and Conflict if the fact has changed meanwhile.
+        """
         snapshot = await self.find(fact_id)
         data = snapshot.data or {}
         if data.get("type") != FACT:
@@ -163,7 +166,12 @@ class Memory:
         changed = {"value": value, "source": CORRECTED_BY, "evidence": (), "confidence": 1.0}
         fact = parse_fact(snapshot).model_copy(update={**changed, "learned_at": self.clock.now()})
         fields = self._fields(str(data.get("session_hash") or ""), str(data.get("source_task_id") or ""), fact)
-        return parse_fact(await self._change(snapshot.path, self._replace(snapshot, fields)))
+        fields.pop("project", None)  # it stays in the project of whoever learned it
+        current, *versions = self._replace(snapshot, fields)
+        if not isinstance(current, Merge):
+            raise InvalidInput(f"{snapshot.id} was learned in the future: correct its learned_at in the store first")
+        update = Update(snapshot.path, current.data, snapshot.update_time)  # one that was forgotten stays so
+        return parse_fact(await self._change(snapshot.path, [update, *versions]))
 
     async def _change(self, path: str, writes: Sequence[Write]) -> Snapshot:
         """Commit the changes of a person to a fact, and return its document as it is now, also to the index."""

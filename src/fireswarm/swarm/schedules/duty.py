@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+import anyio.lowlevel
 
 from fireswarm.clocks import Bell
 from fireswarm.contracts.limits import truncate
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot, Update
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import Conflict, FireswarmError, InvalidInput, NewerDocument, NotFound, StoreError, StoreRejected
+from fireswarm.redaction import spell
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.schedules.schedule import Overlap, Schedule, parse_schedule
@@ -24,6 +28,9 @@ from fireswarm.swarm.schedules.times import find_due, next_time
 from fireswarm.swarm.submission.submit_task import submit_task
 
 MAX_NOTE_CHARS = 500
+
+OWN_FIELDS = frozenset({"note", "next_at", "timed_by", "updated_at"})
+"""What a process writes into a schedule, beside the last task."""
 
 LOOK_SECONDS = 60.0
 """Longest wait for the next time: timers stand still while a machine is suspended, the clock does not. A look costs
@@ -40,28 +47,45 @@ class ScheduleDuty:
     role: str
     _changed: Bell = field(default_factory=Bell)
     _known: dict[str, tuple[Snapshot, Schedule]] = field(default_factory=dict[str, tuple[Snapshot, Schedule]])
+    _seen: dict[str, tuple[Snapshot, Schedule | None]] = field(
+        default_factory=dict[str, tuple[Snapshot, "Schedule | None"]]
+    )
+    _faulty: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     async def watch(self) -> None:
         """Follow the schedules of the role, until the listener ends."""
         async with self.parts.store.listen(queries.schedules_of(self.role)) as batches:
             async for snapshots in batches:
-                known: dict[str, tuple[Snapshot, Schedule]] = {}
-                for snapshot in snapshots:
-                    schedule = await self._read(snapshot)
-                    if schedule is not None:
-                        known[snapshot.path] = snapshot, schedule
-                self._known = known
+                await self.read_all(snapshots)
                 self._changed.ring()
+
+    async def read_all(self, snapshots: Sequence[Snapshot]) -> None:
+        """Learn the schedules of the role as they are now; those that have not changed are not parsed again."""
+        read: dict[str, tuple[Snapshot, Schedule | None]] = {}
+        for snapshot in snapshots:
+            before = self._seen.get(snapshot.path)
+            if before is not None and before[0].update_time == snapshot.update_time:
+                read[snapshot.path] = before
+                continue
+            read[snapshot.path] = snapshot, await self._read(snapshot)
+            await anyio.lowlevel.checkpoint()  # a large one takes half a second
+        self._seen = read
+        self._faulty = {path: content for path, content in self._faulty.items() if path in read}
+        self._known = {path: (snapshot, found) for path, (snapshot, found) in read.items() if found is not None}
 
     async def fire(self) -> None:
         """Submit the task of each schedule that is due, until canceled."""
         while True:
-            for snapshot, schedule in list(self._known.values()):
-                await self.handle(snapshot, schedule)
+            await self.fire_due()
             now = self.parts.clock.now()
             ahead = [(each.next_at - now).total_seconds() for _, each in self._known.values() if each.next_at]
             pause = max(0.0, min(LOOK_SECONDS, *ahead)) if ahead else None
             await self._changed.heard(self.parts.clock, pause)
+
+    async def fire_due(self) -> None:
+        """Move on each known schedule for which it is time."""
+        for snapshot, schedule in list(self._known.values()):
+            await self.handle(snapshot, schedule)
 
     async def _read(self, snapshot: Snapshot) -> Schedule | None:
         """Return a schedule; a malformed one is set aside with the reason in its note."""
@@ -72,15 +96,24 @@ class ScheduleDuty:
         except InvalidInput as fault:
             await self._set_aside(snapshot, str(fault))
         except Exception as error:  # a person may write anything into a document; the other schedules go on
-            _log.exception("%s could not be read", snapshot.path)
+            _log.exception("%s could not be read", spell(snapshot.path))
             await self._set_aside(snapshot, f"{snapshot.path} cannot be read: {error}")
         return None
 
     async def _set_aside(self, snapshot: Snapshot, fault: str) -> None:
-        note = truncate(f"set aside: {fault}", MAX_NOTE_CHARS)
+        """Note the fault, once for what a person wrote: another version of this program may judge it differently."""
+        content = {name: value for name, value in (snapshot.data or {}).items() if name not in OWN_FIELDS}
+        if self._faulty.get(snapshot.path) == content:
+            return
+        self._faulty[snapshot.path] = content
+        note = self._note(f"set aside: {fault}")
         if (snapshot.data or {}).get("note") != note:
-            _log.warning("%s", note)
+            _log.warning("%s", spell(note))
             await self._write(snapshot, {"note": note, "next_at": DELETE_FIELD})
+
+    def _note(self, text: str) -> str:
+        """Return a note as it is stored: without secrets, of which a cut one could not be recognized, then cut."""
+        return truncate(str(self.parts.store.as_stored({"note": text})["note"]), MAX_NOTE_CHARS)
 
     async def handle(self, snapshot: Snapshot, schedule: Schedule) -> None:
         """Move one schedule on, if it is time. Raises StoreError; it is tried again."""
@@ -93,7 +126,7 @@ class ScheduleDuty:
         except FireswarmError as error:
             changed = self._move(schedule, f"no task: {error}")
         except Exception as error:  # as in _read
-            _log.exception("%s could not be fired", snapshot.path)
+            _log.exception("%s could not be fired", spell(snapshot.path))
             changed = self._move(schedule, f"no task: {error or type(error).__name__}")
         if changed is None:
             return
@@ -107,8 +140,10 @@ class ScheduleDuty:
         now = self.parts.clock.now()
         if schedule.paused:
             return None if schedule.next_at is None else {"next_at": DELETE_FIELD}
-        if schedule.next_at is None or schedule.timed_by != schedule.timing:
+        if schedule.next_at is None or schedule.timed_by not in ("", schedule.timing):
             return self._next(schedule, now) | {"note": "", **schedule.defaulted}
+        if not schedule.timed_by:  # a person wrote the next time with it
+            return {"timed_by": schedule.timing, "note": "", **schedule.defaulted}
         return await self._submit(schedule, schedule.next_at, now) if schedule.next_at <= now else None
 
     async def _submit(self, schedule: Schedule, next_at: datetime, now: datetime) -> dict[str, Any]:
@@ -125,6 +160,7 @@ class ScheduleDuty:
                 f"{running.task_id}, has not ended ({state})",
             )
         submitted = await submit_task(self.parts, schedule.spec_at(due.latest))
+        _log.info("schedule %s: submitted task %s", schedule.schedule_id, submitted.task_id)
         return self._next(schedule, now) | _done_at(due.latest, submitted.task, due.describe())
 
     async def _find_running(self, schedule: Schedule) -> Task | None:
@@ -139,8 +175,9 @@ class ScheduleDuty:
 
     def _move(self, schedule: Schedule, note: str) -> dict[str, Any]:
         """Return the change of a schedule whose due time has no task."""
-        _log.warning("schedule %s: %s", schedule.schedule_id, note)
-        return self._next(schedule, self.parts.clock.now()) | {"note": truncate(note, MAX_NOTE_CHARS)}
+        stored = self._note(note)
+        _log.warning("schedule %s: %s", schedule.schedule_id, spell(stored))
+        return self._next(schedule, self.parts.clock.now()) | {"note": stored}
 
     def _next(self, schedule: Schedule, after: datetime) -> dict[str, Any]:
         next_at = next_time(schedule.cron, schedule.timezone, after)
@@ -153,7 +190,7 @@ class ScheduleDuty:
                 update = Update(snapshot.path, changed | {"updated_at": SERVER_TIME}, snapshot.update_time)
                 await self.parts.store.commit([update])
             except StoreRejected as rejected:
-                _log.warning("%s cannot be changed: %s", snapshot.path, rejected)
+                _log.warning("%s cannot be changed: %s", spell(snapshot.path), rejected)
 
 
 def _done_at(at: datetime, task: Task, note: str = "") -> dict[str, Any]:

@@ -14,12 +14,15 @@ from fireswarm.contracts.swarm.task_fields import TaskFields, make_spec
 from fireswarm.errors import Conflict, InvalidInput
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import SCHEDULES, schedule_path
-from fireswarm.storage.documents.read import parse_readable
+from fireswarm.storage.documents.read import parse_all, parse_readable
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.schedules import stored
 from fireswarm.swarm.schedules.schedule import Schedule, parse_schedule
 from fireswarm.swarm.submission.arguments import Natural, ScheduleName, check_arguments
 from fireswarm.swarm.submission.submit_task import submit_task
+
+MOST_LOOKED_AT = 500
+"""Schedules that `find_idle` reads."""
 
 
 @check_arguments
@@ -85,6 +88,18 @@ class Schedules:
         with contextlib.suppress(Conflict):  # it was removed meanwhile
             await self.parts.store.commit([Update(schedule_path(name), noted)])
         return submitted
+
+    async def find_idle(self) -> Sequence[tuple[str, str]]:
+        """Return the names of schedules that nobody fires, each with the reason: a fault, or a role without a card."""
+        found = await self.parts.store.query(queries.by_id(SCHEDULES, MOST_LOOKED_AT))
+        schedules, faulty = parse_all(found, parse_schedule)
+        idle = [(snapshot.id, str(fault)) for snapshot, fault in faulty]
+        idle += [
+            (each.schedule_id, f"there is no role {each.assigned_to}: nobody submits its task")
+            for each in schedules
+            if each.assigned_to not in self.parts.roles
+        ]
+        return sorted(idle)
 
     async def list(self, *, limit: Natural = 500) -> Sequence[Schedule]:
         """Return up to *limit* schedules of all sessions, by name. A malformed document is logged and skipped."""

@@ -12,7 +12,7 @@ from fireswarm.contracts.base import explain_validation
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Snapshot, Store, Update
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import Conflict, InvalidInput, NewerDocument, NotFound, StoreUnavailable
-from fireswarm.storage.documents.build import plain
+from fireswarm.storage.documents.build import new_task, plain
 from fireswarm.storage.documents.paths import schedule_path
 from fireswarm.storage.documents.read import HAND_WRITTEN_SESSION, shows
 from fireswarm.swarm.parts import SwarmParts
@@ -45,6 +45,7 @@ async def put(
     StoreUnavailable after repeated conflicts.
     """
     check_task(parts, spec)
+    new_task(spec, parts.clock.now())  # a context that is too large would have no task at any time
     for _ in range(ATTEMPTS):
         snapshot = await parts.store.get(schedule_path(name))
         earlier = _parse_readable(snapshot)
@@ -127,8 +128,9 @@ def _build(name: str, spec: TaskSpec, given: Mapping[str, Any], earlier: Schedul
         raise InvalidInput(f"schedule {name}: {explain_validation(error)}") from error
     if schedule.paused:
         return schedule
-    next_at = earlier.next_at if earlier is not None and earlier.timed_by == schedule.timing else None
-    next_at = next_at or next_time(schedule.cron, schedule.timezone, now)
+    next_at = next_time(schedule.cron, schedule.timezone, now)
+    if earlier is not None and earlier.next_at is not None and earlier.timed_by == schedule.timing:
+        next_at = min(next_at, earlier.next_at)  # one that is due stays so
     return schedule.model_copy(update={"next_at": next_at, "timed_by": schedule.timing})
 
 

@@ -22,7 +22,7 @@ from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected, WorkEdited
-from fireswarm.redaction import spell
+from fireswarm.redaction import environment_redactor, spell
 from fireswarm.runs.sinks.documents import end_lost_run
 from fireswarm.signals.current import telemetry_in_use
 from fireswarm.signals.spans import report_end, turn_span
@@ -382,7 +382,8 @@ def _log_end(task: Task, transition: Transition, seconds: float) -> None:
     """Log how a turn ended, for whoever reads the log of a role process."""
     if _log.isEnabledFor(logging.INFO):
         state = transition.reason or transition.status
-        said = spell(clip(str(transition.fields.get("summary") or ""), MAX_LOGGED_CHARS))
+        said = environment_redactor().text(str(transition.fields.get("summary") or ""))  # before it is cut
+        said = spell(clip(said, MAX_LOGGED_CHARS))
         _log.info("task %s is %s after %.1f s: %s", shown_id(task.task_id), state.value, seconds, said)
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
 from fireswarm.contracts.swarm.task import Task, TaskSpec
 from fireswarm.contracts.swarm.task_fields import make_spec
 from fireswarm.errors import FireswarmError, InvalidInput
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.paths import SCHEDULES, task_path
+from fireswarm.storage.documents.paths import SCHEDULES, schedule_path, task_path
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
 from fireswarm.swarm.schedules.schedule import Overlap, Schedule, parse_schedule
 
@@ -96,7 +97,7 @@ def _spec_of(visit: Visit, given: Mapping[str, str], earlier: Schedule | None) -
 
 async def _check_new(swarm: Swarm, name: str) -> None:
     """Raise InvalidInput if there is a schedule of this name: a form for a new one must not replace it."""
-    if any(each.schedule_id == name for each in await swarm.schedules.list()):
+    if is_document_id(name) and (await swarm.parts.store.get(schedule_path(name))).data is not None:
         raise InvalidInput(f"there is a schedule {name}: change it in the list, or choose another name")
 
 
