@@ -218,10 +218,9 @@ async def test_corrected_fact_stays_in_its_project_and_a_forgotten_one_is_not_ma
     async def find(memory: Memory, fact_id: str) -> Snapshot:
         return snapshot  # as it was before another person forgot it
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Memory, "find", find)
-        with pytest.raises(Conflict):
-            await mill.correct(found.fact_id, "again")
+    monkeypatch.setattr(Memory, "find", find)
+    with pytest.raises(Conflict):
+        await mill.correct(found.fact_id, "again")
     assert (await swarm.store.get(snapshot.path)).data is None
 
 
