@@ -15,14 +15,13 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from fireswarm.contracts.limits import clip, shown_id
+from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.outcome import Failed, Outcome, Released, Retry
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected, WorkEdited
-from fireswarm.redaction import environment_redactor, spell
 from fireswarm.runs.sinks.documents import end_lost_run
 from fireswarm.signals.current import telemetry_in_use
 from fireswarm.signals.spans import report_end, turn_span
@@ -60,8 +59,6 @@ LISTEN_AGAIN_SECONDS = 5.0
 
 QUICK_SECONDS = 0.1
 """Turns that took less, and whose tasks are done, are not logged: a busy queue has hundreds a second."""
-
-MAX_LOGGED_CHARS = 160
 
 SETTLE_PAUSE_SECONDS = 0.5
 """Pause between attempts to settle while the store is unavailable, until the lease expires."""
@@ -379,12 +376,9 @@ class Worker:
 
 
 def _log_end(task: Task, transition: Transition, seconds: float) -> None:
-    """Log how a turn ended, for whoever reads the log of a role process."""
-    if _log.isEnabledFor(logging.INFO):
-        state = transition.reason or transition.status
-        said = environment_redactor().text(str(transition.fields.get("summary") or ""))  # before it is cut
-        said = spell(clip(said, MAX_LOGGED_CHARS))
-        _log.info("task %s is %s after %.1f s: %s", shown_id(task.task_id), state.value, seconds, said)
+    """Log how a turn ended, without its words: logs are exported where content is not."""
+    state = transition.reason or transition.status
+    _log.info("task %s is %s after %.1f s", shown_id(task.task_id), state.value, seconds)
 
 
 def _outcome_of_refusal(refused: Exception) -> Outcome:
