@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fireswarm.contracts.ports import Snapshot
-from fireswarm.errors import InvalidInput
+from fireswarm.errors import InvalidInput, StoreUnavailable
 from fireswarm.redaction import Redactor
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.schedules import duty
@@ -68,6 +68,26 @@ async def test_a_schedule_that_nobody_fires_is_named_and_a_next_time_by_hand_is_
         await settled(swarm, worker, 1)
     assert await occasions(swarm) == ["2026-01-01T00:03"]
     assert (await document(swarm, "soon"))["next_at"] == utc("2026-01-01T06:00")
+
+
+async def test_a_fault_is_noted_when_the_store_is_back_and_forges_no_line_of_the_log(
+    swarm: SwarmRig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await by_hand(swarm, "a\nERROR forged \x1b[2J", cron="never", task={"objective": "x"})
+    reader, found = ScheduleDuty(swarm.core, "scout"), await swarm.store.query(queries.schedules_of("scout"))
+
+    async def fail(writes: Any, **more: Any) -> Any:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(swarm.store, "commit", fail)
+        with pytest.raises(StoreUnavailable):
+            await reader.read_all(found)
+    await reader.read_all(found)
+    [stored] = await swarm.store.query(queries.schedules_of("scout"))
+    assert stored.data["note"].startswith("set aside: ")
+    said = [record.message for record in caplog.records if record.name == duty.__name__]
+    assert len(said) == 2 and all("forged" in text and "\n" not in text and "\x1b" not in text for text in said)
 
 
 async def test_two_versions_that_judge_a_schedule_differently_do_not_overwrite_each_other_forever(

@@ -96,7 +96,7 @@ class ScheduleDuty:
         except InvalidInput as fault:
             await self._set_aside(snapshot, str(fault))
         except Exception as error:  # a person may write anything into a document; the other schedules go on
-            _log.exception("%s could not be read", spell(snapshot.path))
+            _log.exception("%s could not be read", _line(snapshot.path))
             await self._set_aside(snapshot, f"{snapshot.path} cannot be read: {error}")
         return None
 
@@ -105,11 +105,11 @@ class ScheduleDuty:
         content = {name: value for name, value in (snapshot.data or {}).items() if name not in OWN_FIELDS}
         if self._faulty.get(snapshot.path) == content:
             return
-        self._faulty[snapshot.path] = content
         note = self._note(f"set aside: {fault}")
         if (snapshot.data or {}).get("note") != note:
-            _log.warning("%s", spell(note))
+            _log.warning("%s", _line(note))
             await self._write(snapshot, {"note": note, "next_at": DELETE_FIELD})
+        self._faulty[snapshot.path] = content  # not before: the store may have been away
 
     def _note(self, text: str) -> str:
         """Return a note as it is stored: without secrets, of which a cut one could not be recognized, then cut."""
@@ -126,7 +126,7 @@ class ScheduleDuty:
         except FireswarmError as error:
             changed = self._move(schedule, f"no task: {error}")
         except Exception as error:  # as in _read
-            _log.exception("%s could not be fired", spell(snapshot.path))
+            _log.exception("%s could not be fired", _line(snapshot.path))
             changed = self._move(schedule, f"no task: {error or type(error).__name__}")
         if changed is None:
             return
@@ -176,7 +176,7 @@ class ScheduleDuty:
     def _move(self, schedule: Schedule, note: str) -> dict[str, Any]:
         """Return the change of a schedule whose due time has no task."""
         stored = self._note(note)
-        _log.warning("schedule %s: %s", schedule.schedule_id, spell(stored))
+        _log.warning("schedule %s: %s", schedule.schedule_id, _line(stored))
         return self._next(schedule, self.parts.clock.now()) | {"note": stored}
 
     def _next(self, schedule: Schedule, after: datetime) -> dict[str, Any]:
@@ -190,7 +190,12 @@ class ScheduleDuty:
                 update = Update(snapshot.path, changed | {"updated_at": SERVER_TIME}, snapshot.update_time)
                 await self.parts.store.commit([update])
             except StoreRejected as rejected:
-                _log.warning("%s cannot be changed: %s", spell(snapshot.path), rejected)
+                _log.warning("%s cannot be changed: %s", _line(snapshot.path), rejected)
+
+
+def _line(text: str) -> str:
+    """Return a text of a stranger for the log: on one line, with what no screen shows spelled out."""
+    return " ".join(spell(text).split())
 
 
 def _done_at(at: datetime, task: Task, note: str = "") -> dict[str, Any]:
