@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from fireswarm.contracts.ports import Create, Update
+from fireswarm.contracts.swarm.status import AgentState, AgentStatus
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import load_settings
 from fireswarm.settings.packaged import packaged_path
@@ -102,6 +103,20 @@ def test_submitting_the_same_task_twice_creates_it_once(root: Path) -> None:
         assert ok(root, command) == []
     assert ok(root, "cancel", task_id) == [task_id]
     assert "cannot change any more" in swarm(root, "cancel", task_id).stderr
+
+
+@pytest.mark.anyio
+async def test_agents_of_a_fleet_that_died_as_a_whole_say_what_is_known_of_their_end(root: Path) -> None:
+    async with open_parts(load_settings(root, {})) as swarm_:
+        last = datetime.now(UTC) - timedelta(minutes=5)
+        for name, state in (("scout-died", AgentState.WORKING), ("scout-stopped", AgentState.STOPPED)):
+            await swarm_.heartbeats.beat(
+                AgentStatus(agent_id=name, role="scout", session_hash="s1", status=state, created_at=last)
+            )
+            await swarm_.store.commit([Update(f"mcp_memory/status-{name}", {"created_at": last})])
+    printed = (await anyio.to_thread.run_sync(swarm, root, "agents")).stdout
+    assert f"scout-died ended: nothing says how: its last heartbeat was at {last:%Y-%m-%d %H:%M:%S} UTC" in printed
+    assert "scout-stopped ended" not in printed
 
 
 @pytest.mark.anyio

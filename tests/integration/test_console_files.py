@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import AsyncGenerator
+import zlib
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import NameObject, StreamObject
 
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task
@@ -120,3 +125,68 @@ async def test_a_file_is_sent_piece_by_piece(browser: Browser, monkeypatch: pyte
     monkeypatch.setattr(type(browser.swarm.client.parts.blobs), "get", read_whole)
     saved = await browser.client.get(f"/ui/tasks/{task.task_id}/files/0")
     assert saved.content == b"x" * 3_000_000 and saved.headers["content-type"] == "application/octet-stream"
+
+
+REPORT = Path(__file__).parents[2] / "benchmarks/agent_tasks/tasks/summarise-pdf/project/water-report-2025.pdf"
+
+
+def with_content(writer: PdfWriter, packed: bytes) -> None:
+    """Add a page whose content unpacks from these bytes."""
+    stream = StreamObject()
+    stream._data = packed  # pyright: ignore[reportPrivateUsage]
+    stream[NameObject("/Filter")] = NameObject("/FlateDecode")
+    page = writer.add_blank_page(200, 200)
+    page[NameObject("/Contents")] = writer._add_object(stream)  # pyright: ignore[reportPrivateUsage]
+
+
+def written(change: Callable[[PdfWriter], object], report: bool = True) -> bytes:
+    writer, file = PdfWriter(clone_from=REPORT) if report else PdfWriter(), io.BytesIO()
+    change(writer)
+    writer.write(file)
+    return file.getvalue()
+
+
+PDFS: dict[str, tuple[Callable[[], bytes], str]] = {
+    "a report": (REPORT.read_bytes, "They sold 1.31 million cubic metres"),
+    "a large page after others": (
+        lambda: written(lambda writer: with_content(writer, zlib.compress(b"\0" * 200_000_000))),
+        "They sold 1.31 million cubic metres",
+    ),
+    "a scan": (lambda: written(lambda writer: writer.add_blank_page(200, 200), report=False), "its pages hold no text"),
+    "a password": (lambda: written(lambda writer: writer.encrypt("x")), "it is encrypted with a password"),
+    "half of it": (lambda: REPORT.read_bytes()[:900], "It is a PDF, and its"),
+    "nothing but its beginning": (lambda: b"%PDF-1.7", "its text cannot be read"),
+}
+
+
+@pytest.mark.parametrize("kind", PDFS)
+async def test_text_of_a_pdf_is_shown(kind: str, browser: Browser) -> None:
+    make, expected = PDFS[kind]
+    content = make()
+    task = await with_file(browser, "report.pdf", content)
+    page = await browser.page(f"/tasks/{task.task_id}/files/0/shown")
+    assert expected in page
+    saved = await browser.client.get(f"/ui/tasks/{task.task_id}/files/0")
+    assert saved.content == content and saved.headers["content-disposition"].startswith("attachment")
+
+
+async def test_pages_of_a_pdf_are_escaped_and_hold_no_secrets(browser: Browser) -> None:
+    words = f"<script>alert(1)</script> {CONSOLE_SECRET}".encode()
+    content = zlib.compress(b"BT /F1 9 Tf 10 100 Td (" + words.replace(b"(", b"\\(").replace(b")", b"\\)") + b") Tj ET")
+
+    def change(writer: PdfWriter) -> None:
+        with_content(writer, content)
+        writer.pages[-1][NameObject("/Resources")] = writer.pages[0]["/Resources"]
+
+    pdf = written(change)
+    assert CONSOLE_SECRET in PdfReader(io.BytesIO(pdf)).pages[-1].extract_text()
+    task = await with_file(browser, "report.pdf", pdf)
+    page = await browser.page(f"/tasks/{task.task_id}/files/0/shown")
+    assert "5 pages, as text" in page and "<h2>Page 5</h2>" in page and "&lt;script&gt;alert(1)" in page
+    assert CONSOLE_SECRET not in page
+
+
+async def test_pdf_that_takes_too_long_is_given_up(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fireswarm.api.console.pages.work.pdf.CPU_SECONDS", 0.001)
+    task = await with_file(browser, "report.pdf", REPORT.read_bytes())
+    assert "took too long" in await browser.page(f"/tasks/{task.task_id}/files/0/shown")

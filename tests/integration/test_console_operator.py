@@ -111,6 +111,9 @@ async def test_agent_that_another_one_replaced_is_gone_at_once_and_says_how_it_e
     page = text_of(await browser.page("/agents/scout-first"))
     assert "was killed by SIGKILL after 9.0 s scout-second has its place." in page
     assert "How it ended" not in await browser.page("/agents/scout-second")
+    await swarm.clock.advance(120)
+    for path in ("/agents", "/agents/scout-second"):  # nobody is left to tell it
+        assert "nothing says how: its last heartbeat was at" in text_of(await browser.page(path))
 
 
 async def test_long_objective_is_readable_on_its_page(browser: Browser) -> None:

@@ -35,7 +35,7 @@ from fireswarm.contracts.limits import shown_id
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.envelope import MailStatus
 from fireswarm.contracts.swarm.run import RunStatus
-from fireswarm.contracts.swarm.status import QueueHints
+from fireswarm.contracts.swarm.status import QueueHints, see_agents
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.paths import MAILBOX, MEMORY, RUNS
 from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
@@ -115,30 +115,30 @@ def agents(
             return
         now = datetime.now(UTC)
         recent = [item for item in heartbeats if item.lives_at(now) or now - item.created_at < timedelta(hours=1)]
-        shown = heartbeats if everyone else recent
+        shown = see_agents(heartbeats if everyone else recent, now)
         wide = console.width >= WIDE_COLUMNS
         rows = [
             (
                 status.agent_id,
-                style_status(status.state_at(now)),
+                style_status(seen.state),
                 ago(status.created_at),
                 f"{status.queue_hints.running}/{status.queue_hints.capacity}",
                 describe_queue(status.queue_hints),
                 *((f"{status.cpu:.0f} %", f"{status.mem / 1e6:.0f} MB") if wide else ()),
                 *(("/".join(f"{status.usage.get(kind, 0):,}" for kind in FREE_PER_DAY),) if wide else ()),
             )
-            for status in shown
+            for seen in shown
+            for status in [seen.status]
         ]
         more = ["cpu", "memory", "reads/writes/deletes"] if wide else []
         table("agents", ["agent", "state", "beat", "tasks", "queue", *more], rows, none=NO_AGENTS)
         if len(shown) < len(heartbeats):
             console.print(f"{len(heartbeats) - len(shown)} agents ended more than an hour ago: --all shows them")
-        for order in orders:
-            subject = order.subject or f"the role {order.role}"
-            console.print(f"{subject} is {order.describe()}", style="yellow", markup=False, soft_wrap=True)
-        for status in heartbeats:
-            if status.queue_hints.set_aside or status.queue_hints.faults:
-                console.print(f"{status.agent_id}: {status.message}", style="yellow", markup=False, soft_wrap=True)
+        told = [f"{seen.status.agent_id} ended: {seen.end}" for seen in shown if seen.end]
+        told += [f"{order.subject or f'the role {order.role}'} is {order.describe()}" for order in orders]
+        at_fault = (status for status in heartbeats if status.queue_hints.set_aside or status.queue_hints.faults)
+        for line in (*told, *(f"{status.agent_id}: {status.message}" for status in at_fault)):
+            console.print(line, style="yellow", markup=False, soft_wrap=True)
 
     run_async(main)
 

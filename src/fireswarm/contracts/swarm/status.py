@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -95,3 +96,54 @@ class AgentStatus(Stored):
     def lives_at(self, now: datetime) -> bool:
         """Return True if the agent is alive: its heartbeats are recent and it has not stopped."""
         return self.state_at(now) not in (GONE, AgentState.STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenAgent:
+    """An agent as it is shown now: its heartbeat, its state, and in words how it ended, "" if it did not or stopped.
+
+    ``successor`` is the process that its supervisor started in its place, if any.
+    """
+
+    status: AgentStatus
+    state: str
+    end: str = ""
+    successor: AgentStatus | None = None
+
+
+def see_agents(agents: Iterable[AgentStatus], now: datetime) -> list[SeenAgent]:
+    """Return each agent as it is shown, in the same order.
+
+    One whose place another one has is gone, also while its last heartbeat is new.
+    """
+    agents = list(agents)
+    successors = _find_successors(agents)
+    return [_see(agent, successors.get(agent.agent_id), now) for agent in agents]
+
+
+def _see(agent: AgentStatus, successor: AgentStatus | None, now: datetime) -> SeenAgent:
+    state = agent.state_at(now)
+    if successor is not None:
+        state = GONE if agent.lives_at(now) else state
+        return SeenAgent(agent, state, successor.restarted or f"{successor.agent_id} has its place", successor)
+    if state != GONE:
+        return SeenAgent(agent, state)
+    last = f"{agent.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    return SeenAgent(
+        agent,
+        state,
+        f"nothing says how: its last heartbeat was at {last}, and no process took its place. It was killed together "
+        "with its supervisor, or its machine stopped or lost its network; its log and the system's have more",
+    )
+
+
+def _find_successors(agents: Iterable[AgentStatus]) -> dict[str, AgentStatus]:
+    """Return, by the id of each process that has ended, the one that its supervisor started in its place."""
+    last: dict[str, AgentStatus] = {}
+    successors: dict[str, AgentStatus] = {}
+    for agent in sorted(agents, key=lambda agent: (agent.started_at or agent.created_at, agent.agent_id)):
+        before = last.get(agent.place) if agent.place else None
+        if before is not None and before.agent_id != agent.agent_id:
+            successors[before.agent_id] = agent
+        last[agent.place] = agent
+    return successors

@@ -6,8 +6,8 @@ import os
 import re
 import socket
 import stat
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 from anyio import to_thread
@@ -15,7 +15,7 @@ from anyio import to_thread
 from fireswarm.api.console.visit import Goto, Shown, Visit, WebConsole
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.contracts.swarm.status import GONE, AgentState, AgentStatus
+from fireswarm.contracts.swarm.status import GONE, AgentState, AgentStatus, SeenAgent, see_agents
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
@@ -52,12 +52,9 @@ async def show(visit: Visit) -> Shown:
     """Make the page."""
     found = await find_living(visit.swarm)
     orders = await visit.swarm.orders.read()
-    successors = find_successors(found)
     roles = sorted(visit.swarm.parts.roles.values(), key=lambda card: card.name)
     values = {
-        "agents": found,
-        "states": {agent.agent_id: _state(visit.swarm, agent, orders, successors) for agent in found},
-        "ends": {agent_id: _describe_end(successor) for agent_id, successor in successors.items()},
+        "agents": [(seen, _state(seen, orders)) for seen in see_agents(found, visit.swarm.parts.clock.now())],
         "roles": [(card, _order_to(card.name, orders)) for card in roles],
         "orders": orders,
     }
@@ -71,8 +68,7 @@ async def show_one(visit: Visit) -> Shown:
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} with a heartbeat of the last day")
     orders = await swarm.orders.read()
-    successors = find_successors([agent, *await keep_living(visit.console)])
-    successor = successors.get(agent_id)
+    seen = see_agents([agent, *await keep_living(visit.console)], swarm.parts.clock.now())[0]
     card = swarm.parts.roles.get(agent.role)
     confined = await visit.console.feed.remember(
         "confined", CONFINEMENT_SECONDS, lambda: to_thread.run_sync(_describe_confinement, swarm.parts.settings)
@@ -80,9 +76,8 @@ async def show_one(visit: Visit) -> Shown:
     lines, reason = await to_thread.run_sync(_read_log, swarm.parts.settings, agent, visit.console.redactor)
     values = {
         "agent": agent,
-        "state": _state(swarm, agent, orders, successors),
-        "end": _describe_end(successor) if successor else "",
-        "successor": successor,
+        "seen": seen,
+        "state": _state(seen, orders),
         "order": next((order for order in orders if order.concerns(agent.role, agent.agent_id, agent.place)), None),
         "own": any(order.subject and order.concerns(agent.role, agent.agent_id, agent.place) for order in orders),
         "card": card,
@@ -113,34 +108,11 @@ async def order(visit: Visit) -> Goto:
     return Goto("/agents", done)
 
 
-def find_successors(agents: Iterable[AgentStatus]) -> dict[str, AgentStatus]:
-    """Return, by the id of each process that has ended, the one that its supervisor started in its place."""
-    last: dict[str, AgentStatus] = {}
-    successors: dict[str, AgentStatus] = {}
-    for agent in sorted(agents, key=lambda agent: (agent.started_at or agent.created_at, agent.agent_id)):
-        before = last.get(agent.place) if agent.place else None
-        if before is not None and before.agent_id != agent.agent_id:
-            successors[before.agent_id] = agent
-        last[agent.place] = agent
-    return successors
-
-
-def state_of(agent: AgentStatus, successors: Mapping[str, AgentStatus], now: datetime) -> str:
-    """Return the state of an agent: one whose place another one has is gone, also while its last heartbeat is new."""
-    return GONE if agent.agent_id in successors and agent.lives_at(now) else agent.state_at(now)
-
-
-def _describe_end(successor: AgentStatus) -> str:
-    """Return why a process ended, as its supervisor told the one in its place."""
-    return successor.restarted or f"{successor.agent_id} has its place"
-
-
-def _state(swarm: Swarm, agent: AgentStatus, orders: Sequence[Order], successors: Mapping[str, AgentStatus]) -> str:
+def _state(seen: SeenAgent, orders: Sequence[Order]) -> str:
     """Return the state to show: a living agent that may claim nothing is paused."""
-    now = swarm.parts.clock.now()
+    agent = seen.status
     paused = any(order.paused and order.concerns(agent.role, agent.agent_id, agent.place) for order in orders)
-    state = state_of(agent, successors, now)
-    return "paused" if paused and state not in (GONE, AgentState.STOPPED) else state
+    return "paused" if paused and seen.state not in (GONE, AgentState.STOPPED) else seen.state
 
 
 def _order_to(role: str, orders: Sequence[Order]) -> Order | None:

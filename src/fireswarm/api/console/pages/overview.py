@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from fireswarm.api.console.pages.agents import find_successors, keep_living, state_of
+from fireswarm.api.console.pages.agents import keep_living
 from fireswarm.api.console.pages.inbox import find_waiting
 from fireswarm.api.console.pages.spend import read_budgets
 from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.client import Swarm
-from fireswarm.contracts.swarm.status import AgentState, AgentStatus
+from fireswarm.contracts.swarm.status import AgentState, AgentStatus, see_agents
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.storage.documents import queries
 
@@ -33,7 +33,6 @@ async def show(visit: Visit) -> Shown:
     counts = await feed.keep("counts", COUNT_SECONDS, lambda: _count(swarm))
     days = await feed.keep("days", DAY_SECONDS, lambda: _count_days(swarm, now))
     living = await keep_living(visit.console)
-    successors = find_successors(living)
     oldest: dict[str, Mapping[str, Any]] = {}
     for agent in living:
         if agent.queue_hints.queued:
@@ -52,8 +51,7 @@ async def show(visit: Visit) -> Shown:
         "gave_up": gave_up,
         "days": days,
         "budgets": await read_budgets(visit),
-        "agents": [agent for agent in living if agent.lives_at(now) or _has_died_lately(agent, now)],
-        "states": {agent.agent_id: state_of(agent, successors, now) for agent in living},
+        "agents": [seen for seen in see_agents(living, now) if _is_shown(seen.status, now)],
         "oldest": dict(sorted(oldest.items())),
         "latest": latest,
         "unreadable": waiting.unreadable,
@@ -61,9 +59,9 @@ async def show(visit: Visit) -> Shown:
     return Shown("overview.html", values)
 
 
-def _has_died_lately(agent: AgentStatus, now: datetime) -> bool:
-    """Return True for an agent that died lately, and did not stop."""
-    return agent.status is not AgentState.STOPPED and now - agent.created_at < GONE_SHOWN
+def _is_shown(agent: AgentStatus, now: datetime) -> bool:
+    """Return True for an agent that lives, or that died lately and did not stop."""
+    return agent.lives_at(now) or (agent.status is not AgentState.STOPPED and now - agent.created_at < GONE_SHOWN)
 
 
 async def _count(swarm: Swarm) -> dict[str, int]:

@@ -1,4 +1,7 @@
-"""The files of a task: text, tables and pictures are shown as what they are, never as a page; all can be saved."""
+"""The files of a task: text, tables and pictures are shown as what they are, never as a page; all can be saved.
+
+Of a PDF, the text is shown.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import math
 from itertools import zip_longest
 from typing import Any
 
+from fireswarm.api.console.pages.work.pdf import MARK, read_pdf
 from fireswarm.api.console.visit import Download, Shown, Visit
 from fireswarm.contracts.skills.artifact import ANSWER, Artifact
 from fireswarm.contracts.swarm.task import Task
@@ -40,7 +44,12 @@ async def show(visit: Visit) -> Shown:
     task, artifact = await _find(visit)
     content = await read_content(visit.swarm.parts.blobs, artifact, MAX_FILE_BYTES)
     name = name_of(artifact)
-    kind, shown, is_cut = _prepare(content, name, visit.console.redactor)
+    if content.data.startswith(MARK):
+        pdf = await read_pdf(content.data)
+        prepared: tuple[str, Any, bool] = "pdf", pdf, pdf.is_cut
+    else:
+        prepared = _prepare(content, name, visit.console.redactor)
+    kind, shown, is_cut = prepared
     kind = "markdown" if kind == "text" and artifact.type == ANSWER else kind
     sort = visit.query.get("sort", "")
     if kind == "table" and shown:
