@@ -44,12 +44,7 @@ async def show(visit: Visit) -> Shown:
     task, artifact = await _find(visit)
     content = await read_content(visit.swarm.parts.blobs, artifact, MAX_FILE_BYTES)
     name = name_of(artifact)
-    if content.data.startswith(MARK):
-        pdf = await read_pdf(content.data)
-        prepared: tuple[str, Any, bool] = "pdf", pdf, pdf.is_cut
-    else:
-        prepared = _prepare(content, name, visit.console.redactor)
-    kind, shown, is_cut = prepared
+    kind, shown, is_cut = await _prepare(content, name, visit.console.redactor)
     kind = "markdown" if kind == "text" and artifact.type == ANSWER else kind
     sort = visit.query.get("sort", "")
     if kind == "table" and shown:
@@ -91,13 +86,16 @@ async def _find(visit: Visit) -> tuple[Task, Artifact]:
     return task, find_numbered(task, visit.path["number"], visit.swarm.parts.blobs)
 
 
-def _prepare(content: Content, name: str, redactor: Redactor) -> tuple[str, Any, bool]:
+async def _prepare(content: Content, name: str, redactor: Redactor) -> tuple[str, Any, bool]:
     """Return how a file is shown, what is shown of it, and whether a part is left out.
 
     Values under the name of a secret are redacted here; all other secrets when the page is made.
     """
     if content.data.startswith(_PICTURES) or (content.data[:4] == b"RIFF" and content.data[8:12] == b"WEBP"):
         return "picture", "", False
+    if content.data.startswith(MARK):
+        pdf = await read_pdf(content.data)
+        return "pdf", pdf, pdf.is_cut
     try:
         whole = content.data.decode("utf-8-sig")
     except UnicodeDecodeError:
