@@ -108,6 +108,8 @@ async def test_fact_has_a_history_and_is_marked_as_wrong_and_right(browser: Brow
     assert (await browser.send(f"{address}/correct", value="{blue}")).status_code == 422
     await browser.send(f"{address}/correct", value='{"colour": ["red"]}')
     assert (await swarm.client.fact_history(address.rpartition("/")[2]))[0].value == {"colour": ["red"]}
+    assert "{&#34;colour&#34;: [&#34;red&#34;]}" in await browser.page("/memory")
+    assert "{&#34;colour&#34;: &#34;blue&#34;}" in await browser.page(address)
     sent = await browser.send(f"{address}/forget")
     assert sent.headers["location"].startswith("/ui/memory?done=fact_forgotten.")
     assert await browser.page(address, 404)

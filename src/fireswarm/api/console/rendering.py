@@ -18,6 +18,7 @@ from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import clip
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.redaction import Redactor, spell
+from fireswarm.storage.memory.fact_documents import value_text
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -77,6 +78,7 @@ def make_environment(redactor: Redactor) -> Environment:
         "clip": clean_line,
         "cut": cut,
         "as_json": lambda value: as_json(redactor.value(value)),
+        "as_text": lambda value: value_text(redactor.value(value)),
         "quoted": quote_part,
         "diff": _with(redactor, draw_diff),
         "markdown": _with(redactor, draw_markdown),

@@ -45,6 +45,10 @@ class QueueHints(Stored):
     queued: int = 0
     oldest_seconds: float = 0.0
 
+    def describe_places(self) -> str:
+        """Return in words how many places for tasks are taken."""
+        return f"{self.running} of {self.capacity} places taken"
+
 
 class AgentStatus(Stored):
     """One agent's latest heartbeat.
@@ -81,7 +85,8 @@ class AgentStatus(Stored):
             return self
         hints = self.queue_hints.model_copy(update={"holding": tuple(task_ids), "running": len(task_ids)})
         status = AgentState.WORKING if task_ids else AgentState.IDLE
-        return self.model_copy(update={"status": status, "queue_hints": hints})
+        says = hints.describe_places() if self.message == self.queue_hints.describe_places() else self.message
+        return self.model_copy(update={"status": status, "queue_hints": hints, "message": says})
 
     def state_at(self, now: datetime) -> str:
         """Return the state to show.

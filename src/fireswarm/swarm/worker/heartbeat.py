@@ -76,23 +76,24 @@ class Heartbeat:
         worker = self._parts.settings.worker
         queued, oldest_seconds = (0, 0.0) if state is AgentState.STOPPED else await self._queue(now)
         self.queued = queued
+        hints = QueueHints(
+            running=len(holding),
+            capacity=worker.concurrency,
+            holding=tuple(holding[:HELD_IDS_SHOWN]),
+            set_aside=self._parts.board.aside.count,
+            faults=faults,
+            queued=queued,
+            oldest_seconds=oldest_seconds,
+        )
         status = AgentStatus(
             agent_id=self._agent_id,
             role=self._role,
             session_hash=self._parts.settings.session,
             status=state,
-            message=self.order or self._message or self._troubles(faults) or _places(len(holding), worker.concurrency),
+            message=self.order or self._message or self._troubles(faults) or hints.describe_places(),
             cpu=cpu,
             mem=mem,
-            queue_hints=QueueHints(
-                running=len(holding),
-                capacity=worker.concurrency,
-                holding=tuple(holding[:HELD_IDS_SHOWN]),
-                set_aside=self._parts.board.aside.count,
-                faults=faults,
-                queued=queued,
-                oldest_seconds=oldest_seconds,
-            ),
+            queue_hints=hints,
             beat_seconds=worker.heartbeat_working_seconds if holding else worker.heartbeat_idle_seconds,
             restarted=truncate(os.environ.get(RESTARTED, ""), MAX_DETAIL_CHARS),
             place=os.environ.get(PLACE, ""),
@@ -128,7 +129,3 @@ class Heartbeat:
         if faults:
             troubles.append(f"{faults} unexpected errors, see the log")
         return truncate("; ".join(troubles), MAX_DETAIL_CHARS)
-
-
-def _places(taken: int, capacity: int) -> str:
-    return f"{taken} of {capacity} places taken"
