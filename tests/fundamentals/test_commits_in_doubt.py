@@ -15,7 +15,7 @@ from fireswarm.contracts.skills.skill import PlannedTask, Question
 from fireswarm.contracts.swarm.agent import AgentSpec
 from fireswarm.contracts.swarm.outcome import Failed, Handoff, Outcome, Released, Retry, Waiting
 from fireswarm.contracts.swarm.task import StatusReason, TaskResult, TaskStatus
-from fireswarm.errors import FireswarmError, LeaseLost, StoreError
+from fireswarm.errors import FireswarmError, LeaseLost, NotFound, StoreError
 from fireswarm.storage.firestore.errors import TRANSIENT
 from fireswarm.storage.firestore.store import COMMIT_ATTEMPTS
 from fireswarm.swarm.board import HeldLease
@@ -230,6 +230,11 @@ async def test_a_change_of_an_agent_is_made_once_although_its_answer_is_lost(bot
     async with time_flows(both):
         changed = await stored_agents.change(both.store, both.core.roles, "s1", agent.agent_id, {"name": "b"}, {1})
     assert (changed.name, changed.version) == ("b", 2)
+    unreliable(both, LOST_ANSWER)
+    async with time_flows(both):
+        await stored_agents.delete(both.store, "s1", agent.agent_id, {2})
+    with pytest.raises(NotFound):
+        await stored_agents.delete(both.store, "s1", agent.agent_id)
 
 
 @pytest.mark.parametrize("commits", range(5))

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from fireswarm.contracts.ports import Create, Merge
+from fireswarm.contracts.ports import Create, Merge, Update
 from fireswarm.contracts.skills.artifact import Artifact, Signal
 from fireswarm.contracts.skills.skill import Fact, Question
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef, Trace
 from fireswarm.contracts.swarm.outcome import Failed, Waiting
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus, QueueHints
 from fireswarm.contracts.swarm.task import StatusReason
+from fireswarm.storage.documents.paths import agent_path
 from tests.support.api import Api, open_api
 from tests.support.swarm import done, open_test_swarm
 
@@ -69,6 +70,23 @@ async def test_agent_update_with_an_outdated_etag_is_refused(api: Api) -> None:
     assert await api.problem("PATCH", path, {"name": "three"}, if_match='"1"') == (412, "precondition_failed")
     assert await api.problem("DELETE", path, if_match="nonsense") == (412, "precondition_failed")
     assert (await api.get(path))["name"] == "two"
+
+
+async def test_agent_that_changes_between_the_check_and_its_deletion_stays(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await api.post("/v1/agents", {"name": "one", "role": "scout"})
+    path, commit = f"/v1/agents/{agent['id']}", api.swarm.store.commit
+
+    async def change_first(writes: Any, **more: Any) -> Any:
+        monkeypatch.setattr(api.swarm.store, "commit", commit)
+        await commit([Update(agent_path(agent["id"]), {"name": "two", "version": 2})])
+        return await commit(writes, **more)
+
+    monkeypatch.setattr(api.swarm.store, "commit", change_first)
+    assert await api.problem("DELETE", path, if_match='"1"') == (412, "precondition_failed")
+    assert (await api.get(path))["name"] == "two"
+    assert (await api.call("DELETE", path)).status_code == 204
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,10 @@ async def test_a_change_of_any_field_changes_the_tag(api: Api) -> None:
     await api.ok("DELETE", PATH, headers={"If-Match": await tag(api)})
 
 
-async def test_an_edit_between_the_check_and_the_write_is_not_lost(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("method", "body"), [("PUT", BODY), ("DELETE", None)])
+async def test_an_edit_between_the_check_and_the_write_is_not_lost(
+    method: str, body: dict[str, Any] | None, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await api.ok("PUT", PATH, BODY)
     first, commit = await tag(api), api.swarm.store.commit
 
@@ -83,7 +86,7 @@ async def test_an_edit_between_the_check_and_the_write_is_not_lost(api: Api, mon
         return await commit(writes, **more)
 
     monkeypatch.setattr(api.swarm.store, "commit", edit_first)
-    assert await api.problem("PUT", PATH, BODY, if_match=first) == (412, "precondition_failed")
+    assert await api.problem(method, PATH, body, if_match=first) == (412, "precondition_failed")
     assert (await api.get(PATH))["paused"] is True
 
 

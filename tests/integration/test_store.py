@@ -171,6 +171,19 @@ async def test_merge_replaces_given_fields_and_keeps_the_others(swarm: SwarmRig)
     assert set(data) == {"keep", "map", "at"}
 
 
+async def test_document_is_deleted_in_the_version_that_was_read_or_not_at_all(swarm: SwarmRig) -> None:
+    store = swarm.store
+    await store.commit([Create("c/a", {"n": 1})])
+    read = (await store.get("c/a")).update_time
+    await store.commit([Update("c/a", {"n": 2})])
+    with pytest.raises(Conflict):
+        await store.commit([Delete("c/a", read)])
+    await store.commit([Delete("c/a", (await store.get("c/a")).update_time)])
+    assert (await store.get("c/a")).data is None
+    with pytest.raises(Conflict):
+        await store.commit([Delete("c/a", read)])
+
+
 async def test_operations_are_counted_as_firestore_bills_them(swarm: SwarmRig) -> None:
     store, usage = swarm.store, swarm.store.usage
     await store.commit([Create("c/a", {"n": 1}), Create("c/b", {"n": 2}), Delete("c/none")])

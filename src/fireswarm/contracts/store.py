@@ -67,9 +67,13 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a document; a missing document is not an error."""
+    """Remove a document; a missing document is not an error.
+
+    ``if_update_time`` is the required current version; with it, a missing document is a conflict.
+    """
 
     path: str
+    if_update_time: Any = None
 
 
 Write = Create | Update | Merge | Delete

@@ -189,8 +189,10 @@ def write_message(write: Write, root: str, message: Any) -> None:
     """Fill an empty ``Write`` message; *root* is ``projects/P/databases/D/documents``."""
     name = f"{root}/{write.path}"
     match write:
-        case Delete():
+        case Delete(if_update_time=version):
             message.delete = name
+            if version is not None:
+                message.current_document.update_time.CopyFrom(version)
             return
         case Create():
             message.current_document.exists = False

@@ -9,19 +9,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Create, Delete, Snapshot, Store, Update
+from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Create, Snapshot, Store, Update
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import Conflict, InvalidInput, NewerDocument, NotFound, StoreUnavailable
 from fireswarm.storage.documents.build import new_task, plain
+from fireswarm.storage.documents.change import ATTEMPTS, delete_as_read
 from fireswarm.storage.documents.paths import schedule_path
 from fireswarm.storage.documents.read import HAND_WRITTEN_SESSION, shows
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.schedules.schedule import Schedule, parse_schedule, task_map
 from fireswarm.swarm.schedules.times import next_time
 from fireswarm.swarm.submission.submit_task import check_task
-
-ATTEMPTS = 8
-"""Attempts of a change while other processes change the same schedule."""
 
 Accept = Callable[[Schedule | None], None]
 """Raises an error if a schedule may not be changed; it gets None if there is none, or a malformed one."""
@@ -75,10 +73,14 @@ async def set_paused(parts: SwarmParts, name: str, *, paused: bool) -> Schedule:
 
 
 async def delete(store: Store, name: str, accept: Accept = accept_any) -> None:
-    """Delete a schedule, also a malformed one. Raises NotFound."""
-    snapshot = await _get(store, name)
-    accept(_parse_readable(snapshot))
-    await store.commit([Delete(snapshot.path)])
+    """Delete a schedule, also a malformed one. Raises NotFound, and StoreUnavailable after repeated conflicts."""
+
+    async def read() -> Snapshot:
+        snapshot = await _get(store, name)
+        accept(_parse_readable(snapshot))
+        return snapshot
+
+    await delete_as_read(store, read)
 
 
 async def _get(store: Store, name: str) -> Snapshot:

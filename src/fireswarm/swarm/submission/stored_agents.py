@@ -9,18 +9,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from fireswarm.contracts.base import explain_validation
-from fireswarm.contracts.ports import SERVER_TIME, Create, Delete, Snapshot, Store, Update
+from fireswarm.contracts.ports import SERVER_TIME, Create, Snapshot, Store, Update
 from fireswarm.contracts.swarm.agent import Agent, AgentLife, AgentSpec
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from fireswarm.redaction import environment_redactor
 from fireswarm.storage.documents.build import plain
+from fireswarm.storage.documents.change import ATTEMPTS, delete_as_read
 from fireswarm.storage.documents.paths import agent_path
 from fireswarm.storage.documents.read import shows
 from fireswarm.swarm.submission.check import Roles, check_role
-
-ATTEMPTS = 8
-"""Maximum attempts of a change while other processes change the same agent."""
 
 FIELDS = ("name", "role", "system_prompt", "capabilities", "status")
 
@@ -46,7 +44,7 @@ async def create(store: Store, roles: Roles, session: str, spec: AgentSpec) -> A
 
 async def get(store: Store, session: str, agent_id: str) -> Agent:
     """Read an agent of the session. Raises NotFound."""
-    return (await _load(store, session, agent_id))[0]
+    return parse_agent(await _read(store, session, agent_id))
 
 
 async def change(
@@ -63,7 +61,8 @@ async def change(
     StoreUnavailable after repeated conflicts.
     """
     for _ in range(ATTEMPTS):
-        agent, version = await _load(store, session, agent_id)
+        snapshot = await _read(store, session, agent_id)
+        agent = parse_agent(snapshot)
         _same(agent, if_versions)
         merged = {name: getattr(agent, name) for name in FIELDS} | dict(changed)
         spec = AgentSpec.model_validate(merged)
@@ -71,7 +70,7 @@ async def change(
             check_role(roles, spec.role, spec.capabilities)
         fields = _fields(spec) | {"version": agent.version + 1, "updated_at": SERVER_TIME}
         try:
-            await store.commit([Update(agent_path(agent_id), fields, version)])
+            await store.commit([Update(snapshot.path, fields, snapshot.update_time)])
         except Conflict as conflict:
             if not (conflict.ambiguous and shows((await store.get(agent_path(agent_id))).data, fields)):
                 continue
@@ -101,9 +100,13 @@ def assign(agent: Agent, spec: TaskSpec) -> TaskSpec:
 
 async def delete(store: Store, session: str, agent_id: str, if_versions: Collection[int] | None = None) -> None:
     """Delete an agent; its tasks continue unchanged. Raises NotFound, and Conflict as ``change`` does."""
-    agent, _ = await _load(store, session, agent_id)
-    _same(agent, if_versions)
-    await store.commit([Delete(agent_path(agent_id))])
+
+    async def read() -> Snapshot:
+        snapshot = await _read(store, session, agent_id)
+        _same(parse_agent(snapshot), if_versions)
+        return snapshot
+
+    await delete_as_read(store, read)
 
 
 def parse_agent(snapshot: Snapshot) -> Agent:
@@ -114,11 +117,11 @@ def parse_agent(snapshot: Snapshot) -> Agent:
         raise InvalidInput(f"{snapshot.path} is not an agent: {explain_validation(error)}") from error
 
 
-async def _load(store: Store, session: str, agent_id: str) -> tuple[Agent, Any]:
+async def _read(store: Store, session: str, agent_id: str) -> Snapshot:
     snapshot = await store.get(agent_path(agent_id))
     if snapshot.data is None or snapshot.data.get("session_hash") != session:
         raise NotFound(f"there is no agent {agent_id}")
-    return parse_agent(snapshot), snapshot.update_time
+    return snapshot
 
 
 def _same(agent: Agent, if_versions: Collection[int] | None) -> None:
