@@ -194,6 +194,6 @@ async def test_receivers_hear_once_that_a_budget_is_nearly_spent(swarm: SwarmRig
     for number in (1, 2):
         await submit(swarm, tmp_path, context={"again": number})
         await one_turn(swarm, core)
-    found = [dict(each.data or {}) for each in await swarm.store.query(queries.ids_after(NOTICES, "0", 9))]
+    found = [dict(each.data or {}) for each in await swarm.store.query(queries.by_id(NOTICES, 9))]
     assert [notice["kind"] for notice in found] == ["budget_80"]
     assert "of a budget is spent" in found[0]["text"] and "session" in found[0]["text"]

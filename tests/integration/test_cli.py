@@ -119,6 +119,18 @@ async def test_agents_of_a_fleet_that_died_as_a_whole_say_what_is_known_of_their
     assert "scout-stopped ended" not in printed
 
 
+def test_tasks_of_a_schedule_are_listed_alone(root: Path) -> None:
+    ok(root, "submit", "say hello", "--role", "scout")
+    ok(root, "schedule", "set", "report", "0 6 * * *", "write it", "--role", "scout", "--skill", "noop")
+    assert ok(root, "tasks", "--schedule", "report") == []
+    first, second = (ok(root, "schedule", "run", "report")["task_id"] for _ in range(2))
+    assert [task["task_id"] for task in ok(root, "tasks", "--schedule", "report")] == [second, first]
+    assert [task["task_id"] for task in ok(root, "tasks", "--schedule", "report", "--limit", "1")] == [second]
+    assert ok(root, "tasks", "--schedule", "report", "--status", "done") == []
+    assert ok(root, "tasks", "--schedule", "report", "--role", "predictor") == []
+    assert "there is no schedule other" in swarm(root, "tasks", "--schedule", "other").stderr
+
+
 @pytest.mark.anyio
 async def test_canceling_names_the_tasks_that_go_on(root: Path) -> None:
     async with open_parts(load_settings(root, {})) as swarm_:

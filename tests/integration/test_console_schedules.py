@@ -50,6 +50,15 @@ async def test_a_schedule_is_shown_with_its_next_time_and_its_last_task(browser:
     browser.console.feed.forget()
     assert "has not ended (queued)" in await browser.page("/schedules")
     assert 'href="/ui/schedules"' in await browser.page("/")
+    one = await browser.page("/schedules/report")
+    assert f'href="/ui/tasks/{task_id}"' in one and "has not ended (queued)" in one
+    assert "it leaves the time out" in text_of(one)
+    assert '<a href="/ui/schedules/report">report</a>' in await browser.page(f"/tasks/{task_id}")
+    found = await browser.client.get("/ui/jump", params={"q": "repor"})
+    assert found.headers["location"] == "/ui/schedules/report"
+    assert "there is no schedule other" in await browser.page("/schedules/other", 404)
+    await by_hand(swarm, "bad", cron="nonsense", task={"objective": "x"})
+    assert "has to be minute, hour, day of month" in await browser.page("/schedules/bad", 422)
 
 
 async def test_the_form_sets_a_schedule_and_changes_it(browser: Browser) -> None:

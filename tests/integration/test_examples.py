@@ -60,7 +60,7 @@ EXPECTED = {
     "swarm show": "waits for an agent of the role scout",
     "swarm cancel": "canceled ",
     "swarm retry": "queued again ",
-    "swarm schedule set": "report: At 06:00 on Monday through Friday (Europe/Berlin), next at ",
+    "swarm schedule set": "report: At 06:00 on Monday through Friday (Europe/Berlin), next: ",
     "swarm schedule list": "0 6 * * 1-5 Europe/Berlin",
     "swarm schedule pause": "paused report",
     "swarm schedule resume": "resumed report",

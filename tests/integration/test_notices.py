@@ -24,7 +24,7 @@ from fireswarm.errors import StoreUnavailable
 from fireswarm.llm.budget import Limit, Spend
 from fireswarm.settings.swarm import ReceiverSettings
 from fireswarm.storage.documents.paths import NOTICES
-from fireswarm.storage.documents.queries import ids_after
+from fireswarm.storage.documents.queries import by_id
 from fireswarm.swarm.notices.duty import AGAIN_SECONDS, PAUSES
 from fireswarm.swarm.notices.notice import notices_of_task, report_limit, store_notices
 from fireswarm.swarm.parts import SwarmParts
@@ -67,7 +67,7 @@ def receiving(swarm: SwarmRig, **receivers: dict[str, Any]) -> SwarmParts:
 
 async def notices(swarm: SwarmRig) -> list[dict[str, Any]]:
     """All stored notices."""
-    return [dict(found.data or {}) for found in await swarm.store.query(ids_after(NOTICES, "0", 100))]
+    return [dict(found.data or {}) for found in await swarm.store.query(by_id(NOTICES, 100))]
 
 
 async def sent(swarm: SwarmRig, number: int = 1) -> None:

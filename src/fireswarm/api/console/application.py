@@ -63,6 +63,7 @@ PAGES: Mapping[str, PageMaker] = {
     "/inbox": inbox.show,
     "/tasks": tasks.show,
     "/schedules": schedules.show,
+    "/schedules/{name}": schedules.show_one,
     "/new": new.show,
     "/tasks/{task_id}": task.show,
     "/tasks/{task_id}/plan": questions.show_plan,

@@ -10,6 +10,7 @@ from fireswarm.api.session import CurrentSession
 from fireswarm.contracts.ports import Store
 from fireswarm.errors import FireswarmError
 from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import TASKS
 
 READY_SECONDS = 5.0
 """How long an answer about the store is kept: callers are unknown, and each look costs a read."""
@@ -38,7 +39,7 @@ async def can_read(store: Store) -> bool:
     """Return True if the store answers in time."""
     with anyio.move_on_after(LOOK_SECONDS):
         try:
-            await store.query(queries.some_tasks(1))
+            await store.query(queries.by_id(TASKS, 1))
         except FireswarmError:
             return False
         return True

@@ -105,8 +105,7 @@ def set_schedule(
             if as_json:
                 print_json(made)
                 return
-            when = f"next at {made.next_at:%Y-%m-%d %H:%M} UTC" if made.next_at else "it is paused"
-            console.print(f"{name}: {made.words} ({made.timezone}), {when}", soft_wrap=True)
+            console.print(f"{name}: {made.words} ({made.timezone}), next: {made.next_words}", soft_wrap=True)
             await say_if_nobody_runs(swarm, role)
 
     run_async(main)
@@ -130,7 +129,7 @@ def list_schedules(
                 each.schedule_id,
                 each.assigned_to,
                 f"{each.cron} {each.timezone}",
-                style_status("paused") if each.paused else f"{each.next_at:%Y-%m-%d %H:%M} UTC" if each.next_at else "",
+                style_status("paused") if each.paused else each.next_words,
                 shown_id(each.last_task_id) if each.last_task_id else "",
                 cell(f"{each.objective} | {each.note}" if each.note else each.objective, 140),
             )

@@ -201,6 +201,7 @@ def tasks(
         ),
     ] = None,
     role: Annotated[str | None, typer.Option("--role", help="Filter by role.")] = None,
+    schedule: Annotated[str | None, typer.Option("--schedule", help="Only the tasks of this schedule.")] = None,
     session: Session = None,
     limit: Limit = 30,
     root: Root = Path(),
@@ -214,13 +215,20 @@ def tasks(
     async def main() -> None:
         async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             most = MOST_SEARCHED if reason else limit
-            tasks = await swarm.tasks(limit=most, status=wanted, role=role, session=session)
+            if schedule is None:
+                tasks = await swarm.tasks(limit=most, status=wanted, role=role, session=session)
+            else:
+                of_schedule = await swarm.schedules.tasks(schedule, limit=MOST_SEARCHED if status or role else limit)
+                tasks = [
+                    task for task in of_schedule if wanted in (None, task.status) and role in (None, task.assigned_to)
+                ]
             if not tasks:
                 suggest_role(role, swarm.parts.roles)
         if reason:
             if len(tasks) == most:
                 errors.prose(f"only the newest {most:,} blocked tasks were searched", style="yellow")
-            tasks = [task for task in tasks if task.status_reason == reason][:limit]
+            tasks = [task for task in tasks if task.status_reason == reason]
+        tasks = tasks[:limit]
         if as_json:
             print_json([with_present_uris(task, swarm.parts.blobs) for task in tasks])
             return
@@ -236,7 +244,7 @@ def tasks(
             for task in tasks
         ]
         columns = ["task", "role", "status", "prio", "changed", "objective | summary"]
-        filtered = status or role or session
+        filtered = status or role or session or schedule
         none = "no task matches the filters" if filtered else "no tasks yet: `swarm submit` creates one"
         table("tasks", columns, rows, none=none)
 

@@ -21,7 +21,7 @@ async def find_by_id(store: Store, collection: str, beginnings: tuple[str, ...],
         exact = await store.get(f"{collection}/{beginning}")
         if exact.data is not None:
             return exact
-        after = await store.query(queries.ids_after(collection, beginning, MAX_LISTED + 1))
+        after = await store.query(queries.by_id(collection, MAX_LISTED + 1, beginning))
         found |= {snapshot.id: snapshot for snapshot in after if snapshot.id.startswith(beginning)}
     if not found:
         raise NotFound(unknown)

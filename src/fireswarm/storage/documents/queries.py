@@ -172,11 +172,6 @@ def odd_mail(limit: int) -> Query:
     return Query(MAILBOX, where=(("status", "not-in", ["new", "claimed", "read"]),), limit=limit)
 
 
-def some_mail(limit: int) -> Query:
-    """Messages in the order of their ids, with any content."""
-    return Query(MAILBOX, limit=limit)
-
-
 def answers(role: str) -> Query:
     """New messages that answer tasks of a role (listened to); handoffs to the role are excluded."""
     return Query(
@@ -208,11 +203,6 @@ def new_facts(scope: str, name: str, since: datetime, limit: int) -> Query:
     """Facts and summaries of a session or a project that were stored since a time, newest first."""
     where: Filters = ((scope, "==", name), ("type", "in", ["fact", "session_summary"]), ("created_at", ">=", since))
     return Query(MEMORY, where=where, order_by=(("created_at", "desc"),), limit=limit)
-
-
-def ids_after(collection: str, beginning: str, limit: int) -> Query:
-    """Documents of a collection by id, after the id *beginning*."""
-    return Query(collection, (), ((NAME, "asc"),), limit, {NAME: f"{collection}/{beginning}"})
 
 
 def fact_versions(fact: str) -> Query:
@@ -365,9 +355,9 @@ def failed_runs(since: datetime, before: datetime) -> Query:
     return Query(RUNS, where=where, order_by=(("started_at", "desc"),))
 
 
-def some_tasks(limit: int) -> Query:
-    """Tasks in the order of their ids, with any content."""
-    return Query(TASKS, limit=limit)
+def by_key(first: str, last: str, limit: int) -> Query:
+    """Tasks with a ``fresh_key`` from *first* to *last*, the last one first."""
+    return Query(TASKS, (("fresh_key", ">=", first), ("fresh_key", "<=", last)), (("fresh_key", "desc"),), limit)
 
 
 def spend(**filters: str) -> Query:

@@ -25,7 +25,6 @@ class Board(BoardContext):
     __slots__ = ()
 
     check_room = submit.check_room
-    find_submitted = submit.find_submitted
     submit = submit.submit
     renew = claim.renew
     refresh = claim.refresh

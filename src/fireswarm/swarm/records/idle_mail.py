@@ -9,6 +9,7 @@ from fireswarm.contracts.ports import Query, Snapshot, Store
 from fireswarm.contracts.swarm.envelope import MailKind, MailStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import MAILBOX
 from fireswarm.swarm.board.operator.stalls import Stall
 from fireswarm.swarm.records.mailbox import parse_message
 
@@ -18,7 +19,7 @@ KINDS = f"kind to {MailKind.MESSAGE.value}, to ask for work, or to {MailKind.ANS
 async def find_idle_mail(store: Store, roles: Collection[str], limit: int = 200) -> list[Stall]:
     """Return idle messages of all roles, each with what it lacks. Reads up to *limit* documents of each kind."""
     new, odd = queries.new_mail(limit), queries.odd_mail(limit)
-    return await _find(store, roles, (new, odd, queries.some_mail(limit)))
+    return await _find(store, roles, (new, odd, queries.by_id(MAILBOX, limit)))
 
 
 async def find_idle_mail_of(store: Store, role: str, roles: Collection[str], limit: int = 50) -> list[Stall]:

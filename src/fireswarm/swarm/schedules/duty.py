@@ -19,10 +19,11 @@ from fireswarm.clocks import Bell
 from fireswarm.contracts.limits import truncate
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Snapshot, Update
 from fireswarm.contracts.swarm.task import Task
-from fireswarm.errors import Conflict, FireswarmError, InvalidInput, NewerDocument, NotFound, StoreError, StoreRejected
+from fireswarm.errors import Conflict, FireswarmError, InvalidInput, NewerDocument, StoreError, StoreRejected
 from fireswarm.redaction import spell
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.parts import SwarmParts
+from fireswarm.swarm.schedules.history import find_by_hand, find_timed, time_of
 from fireswarm.swarm.schedules.schedule import Overlap, Schedule, parse_schedule
 from fireswarm.swarm.schedules.times import find_due, next_time
 from fireswarm.swarm.submission.submit_task import submit_task
@@ -149,10 +150,11 @@ class ScheduleDuty:
     async def _submit(self, schedule: Schedule, next_at: datetime, now: datetime) -> dict[str, Any]:
         """Submit the task of the latest time that is due, and return what changes in the schedule."""
         due = find_due(schedule.cron, schedule.timezone, next_at, now)
-        if due.missed and (earlier := await self.parts.board.find_submitted(schedule.spec_at(next_at))) is not None:
-            # a process that ended before it could note it has submitted this one
-            return self._next(schedule, next_at) | _done_at(next_at, earlier)
-        if schedule.overlap is Overlap.SKIP and (running := await self._find_running(schedule)) is not None:
+        last = await find_timed(self.parts.store, schedule.schedule_id, schedule.session_hash, now)
+        at = time_of(last[0]) if last else None
+        if at is not None and at >= next_at:  # a process that ended before it could note it has submitted this one
+            return self._next(schedule, at) | _done_at(at, last[0])
+        if schedule.overlap is Overlap.SKIP and (running := await self._find_running(schedule, last)) is not None:
             state = (running.status_reason or running.status).value
             return self._move(
                 schedule,
@@ -163,15 +165,14 @@ class ScheduleDuty:
         _log.info("schedule %s: submitted task %s", schedule.schedule_id, submitted.task_id)
         return self._next(schedule, now) | _done_at(due.latest, submitted.task, due.describe())
 
-    async def _find_running(self, schedule: Schedule) -> Task | None:
-        """Return the last task if it has not ended. One that was given up is in nobody's way."""
-        if schedule.last_task_id is None:
-            return None
-        try:
-            task = await self.parts.board.get(schedule.last_task_id)
-        except (NotFound, InvalidInput):  # deleted, or edited by hand until nobody can read it
-            return None
-        return None if task.status.terminal or task.given_up else task
+    async def _find_running(self, schedule: Schedule, last: Sequence[Task]) -> Task | None:
+        """Return the task of the last time, or else the last one by hand, if it has not ended.
+
+        One that was given up is in nobody's way.
+        """
+        by_hand = await find_by_hand(self.parts.store, schedule.schedule_id, schedule.session_hash)
+        tasks = (*last[:1], *by_hand[:1])
+        return next((task for task in tasks if not (task.status.terminal or task.given_up)), None)
 
     def _move(self, schedule: Schedule, note: str) -> dict[str, Any]:
         """Return the change of a schedule whose due time has no task."""

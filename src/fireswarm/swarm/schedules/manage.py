@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from fireswarm.contracts.ports import SERVER_TIME, Update
 from fireswarm.contracts.swarm.agent import DEFAULT_ROLE
-from fireswarm.contracts.swarm.task import Submitted, TaskSpec
+from fireswarm.contracts.swarm.task import Submitted, Task, TaskSpec
 from fireswarm.contracts.swarm.task_fields import TaskFields, make_spec
 from fireswarm.errors import Conflict, InvalidInput
 from fireswarm.storage.documents import queries
@@ -17,6 +17,7 @@ from fireswarm.storage.documents.paths import SCHEDULES, schedule_path
 from fireswarm.storage.documents.read import parse_all, parse_readable
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.schedules import stored
+from fireswarm.swarm.schedules.history import BY_HAND, find_by_hand, find_timed
 from fireswarm.swarm.schedules.schedule import Schedule, parse_schedule
 from fireswarm.swarm.submission.arguments import Natural, ScheduleName, check_arguments
 from fireswarm.swarm.submission.submit_task import submit_task
@@ -83,11 +84,18 @@ class Schedules:
         """Submit the task of a schedule at once, also while it is paused; its next time stays as it is."""
         schedule = await self.get(name)
         now = self.parts.clock.now()
-        submitted = await submit_task(self.parts, schedule.make_spec(f"by hand at {now.isoformat()}"))
+        submitted = await submit_task(self.parts, schedule.make_spec(f"{BY_HAND}{now.isoformat()}"))
         noted = {"last_at": now, "last_task_id": submitted.task_id, "note": "", "updated_at": SERVER_TIME}
         with contextlib.suppress(Conflict):  # it was removed meanwhile
             await self.parts.store.commit([Update(schedule_path(name), noted)])
         return submitted
+
+    async def tasks(self, name: ScheduleName, *, limit: Natural = 20) -> Sequence[Task]:
+        """Return up to *limit* tasks of a schedule, the newest first."""
+        store, session = self.parts.store, (await self.get(name)).session_hash
+        found = await find_timed(store, name, session, self.parts.clock.now(), limit)
+        found += await find_by_hand(store, name, session, limit)
+        return sorted(found, key=lambda task: task.created_at, reverse=True)[:limit]
 
     async def find_idle(self) -> Sequence[tuple[str, str]]:
         """Return the names of schedules that nobody fires, each with the reason: a fault, or a role without a card."""

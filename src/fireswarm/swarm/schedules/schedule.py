@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, ValidationError
 
@@ -24,6 +25,7 @@ from fireswarm.contracts.swarm.task import SCHEMA_VERSION, Count, TaskSpec
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents.build import check_version, plain
 from fireswarm.storage.documents.read import HAND_WRITTEN_SESSION
+from fireswarm.swarm.schedules.history import make_key
 from fireswarm.swarm.schedules.times import check_cron, check_timezone, describe_cron
 from fireswarm.swarm.submission.arguments import SCHEDULE_NAME
 
@@ -88,6 +90,15 @@ class Schedule(Stored):
         return describe_cron(self.cron)
 
     @property
+    def next_words(self) -> str:
+        """The next time in its zone, ``2026-11-30 06:00 Europe/Berlin``, or what it waits for."""
+        if self.paused:
+            return "paused"
+        if self.next_at is None:
+            return "when a process of the role runs"
+        return f"{self.next_at.astimezone(ZoneInfo(self.timezone)):%Y-%m-%d %H:%M} {self.timezone}"
+
+    @property
     def objective(self) -> str:
         """The objective of its tasks."""
         return str(self.task.get("objective", ""))
@@ -101,7 +112,7 @@ class Schedule(Stored):
             "assigned_to": self.assigned_to,
             "session_hash": self.session_hash,
             "created_by": self.created_by,
-            "fresh_key": f"schedule/{self.schedule_id}/{occasion}",
+            "fresh_key": make_key(self.schedule_id, occasion),
         }
         try:
             return TaskSpec.model_validate({**self.task, **given})

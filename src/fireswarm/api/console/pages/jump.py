@@ -1,4 +1,4 @@
-"""Find a task, file, agent or screen by a few words, and go there at once if there is only one; or find an action."""
+"""Find a task, file, agent, schedule or screen by a few words, and go there if it is the only one; or find an action."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fireswarm.api.console.pages.agents import find_living
+from fireswarm.api.console.pages.work.schedules import keep_schedules
 from fireswarm.api.console.rendering import quote_part
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.contracts.base import is_document_id
@@ -77,6 +78,9 @@ async def _find(visit: Visit, text: str, words: list[str]) -> list[Hit]:
         if _has_words(f"{agent.agent_id} {agent.role}", words):
             found.append(Hit("agent", agent.agent_id, f"/agents/{quote_part(agent.agent_id)}"))
     newest = await visit.console.feed.remember("newest tasks", KEPT_SECONDS, lambda: visit.swarm.tasks(limit=SEARCHED))
+    for each in (await keep_schedules(visit)).schedules:
+        if _has_words(clean(f"{each.schedule_id} {each.objective}"), words):
+            found.append(Hit("schedule", each.schedule_id, f"/schedules/{quote_part(each.schedule_id)}"))
     texts = {task.task_id: clean(f"{task.objective} {task.assigned_to} {task.task_id}") for task in newest}
     tasks = [task for task in newest if _has_words(texts[task.task_id], words)]
     actions: list[Hit] = []

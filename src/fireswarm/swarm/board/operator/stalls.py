@@ -12,7 +12,7 @@ from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, Task, TaskStatus
 from fireswarm.errors import InvalidInput
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.paths import task_path
+from fireswarm.storage.documents.paths import TASKS, task_path
 from fireswarm.storage.documents.read import parse_all, parse_task_snapshot
 from fireswarm.swarm.board.dependents import awaited_ids
 from fireswarm.swarm.board.rules import BoardContext
@@ -35,7 +35,7 @@ async def find_stalls(board: BoardContext, limit: int = 200) -> list[Stall]:
     Reads up to *limit* documents of each kind. Those whose document does not say yet why they stand still come first.
     """
     snapshots: dict[str, Snapshot] = {}
-    kinds = [queries.dead_letters(limit), queries.unknown_statuses(limit), queries.some_tasks(limit)]
+    kinds = [queries.dead_letters(limit), queries.unknown_statuses(limit), queries.by_id(TASKS, limit)]
     kinds += [queries.with_status(status, limit) for status in ("in_progress", "blocked")]
     for query in kinds:
         for snapshot in await board.store.query(query):

@@ -22,6 +22,8 @@ from fireswarm.swarm.schedules.schedule import Overlap, Schedule, parse_schedule
 MOST_SHOWN, KEPT_SECONDS = 500, 10.0
 """Schedules of the page, and how long they are kept: each costs two reads."""
 
+TASKS_SHOWN = 30
+
 TEXTS = ("name", "changes", "cron", "timezone", "objective", "role", "skill", "overlap")
 """Fields of the form; ``changes`` is the name of the schedule that it was filled with."""
 
@@ -42,6 +44,13 @@ async def show(visit: Visit) -> Shown:
     name = visit.query.get("name", "")
     given = _form_of(await visit.swarm.schedules.get(name)) if name else dict(NEW)
     return await _make_page(visit, given)
+
+
+async def show_one(visit: Visit) -> Shown:
+    """Make the page of a schedule with its newest tasks. Raises NotFound and InvalidInput."""
+    schedules, name = visit.swarm.schedules, visit.path["name"]
+    values = {"schedule": await schedules.get(name), "tasks": await schedules.tasks(name, limit=TASKS_SHOWN)}
+    return Shown("schedule.html", values)
 
 
 async def act(visit: Visit) -> Goto | Shown:
@@ -115,7 +124,7 @@ def _form_of(schedule: Schedule) -> dict[str, str]:
 
 
 async def _make_page(visit: Visit, given: Mapping[str, str], fault: str = "") -> Shown:
-    listed = await visit.console.feed.remember("schedules", KEPT_SECONDS, lambda: _read(visit.swarm))
+    listed = await keep_schedules(visit)
     parts = visit.swarm.parts
     values = {
         "listed": listed,
@@ -125,6 +134,11 @@ async def _make_page(visit: Visit, given: Mapping[str, str], fault: str = "") ->
         "fault": fault,
     }
     return Shown("schedules.html", values, 422 if fault else 200)
+
+
+async def keep_schedules(visit: Visit) -> ScheduleRows:
+    """Return all schedules, as they were at most ten seconds ago."""
+    return await visit.console.feed.remember("schedules", KEPT_SECONDS, lambda: _read(visit.swarm))
 
 
 async def _read(swarm: Swarm) -> ScheduleRows:
