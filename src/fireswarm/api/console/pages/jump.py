@@ -1,4 +1,4 @@
-"""Find a task, file, agent, schedule or screen by a few words, and go there if it is the only one; or find an action."""
+"""Find a task, file, agent, schedule or screen by a few words, and go there if it is the only one; or an action."""
 
 from __future__ import annotations
 
