@@ -211,7 +211,7 @@ class Swarm:
 
     async def explain(self, task: AnyTask, relatives: Mapping[str, Task] | None = None) -> str:
         """Return what a task waits for and how to move it, in one or two sentences; reads *relatives* if omitted."""
-        return await explain_task(self.parts.board, await self._read(task), relatives)
+        return await explain_task(self.parts.board, self.parts.heartbeats, await self._read(task), relatives)
 
     async def stalls(self) -> list[Stall]:
         """Return tasks, then messages, that no worker will ever process, each with the way to continue it."""

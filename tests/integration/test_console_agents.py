@@ -192,7 +192,7 @@ async def test_drained_role_says_so_and_resume_does_not_promise_work(browser: Br
     swarm = browser.swarm
     await swarm.client.orders.drain("scout")
     task = await swarm.submit("waits")
-    assert "whose processes were drained by an operator" in await browser.page(f"/tasks/{task.task_id}")
+    assert "none lives: its processes were drained by an operator, at" in await browser.page(f"/tasks/{task.task_id}")
     sent = await browser.send("/agents", name="scout", do="resume")
     assert "done=resumed_drained." in sent.headers["location"]
 

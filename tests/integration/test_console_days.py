@@ -250,3 +250,15 @@ async def test_task_that_waits_for_a_person_keeps_its_age_when_others_depend_on_
     second = await swarm.submit("after it", depends_on=(first.task_id,))
     now = await swarm.task(first.task_id)
     assert now.updated_at == before.updated_at and now.dependents == (second.task_id,)
+
+
+async def test_spend_names_what_it_leaves_out_and_calls_no_begun_budget_whole(browser: Browser) -> None:
+    swarm = browser.swarm
+    for number in range(22):
+        await swarm.submit(f"objective {number}")
+        await end(swarm, usage={"calls": 1, "tokens": 10, "usd": 0.5 - number / 100})
+    await spend(swarm, 0.001)
+    page = text_of(await browser.page("/spend"))
+    assert "By objective: the 20 most expensive of 22" in page
+    assert "99 % left" in page and "100 % left" not in page
+    assert "<option>s1</option>" in await browser.page("/spend")

@@ -190,3 +190,10 @@ async def test_pdf_that_takes_too_long_is_given_up(browser: Browser, monkeypatch
     monkeypatch.setattr("fireswarm.api.console.pages.work.pdf.CPU_SECONDS", 0.001)
     task = await with_file(browser, "report.pdf", REPORT.read_bytes())
     assert "took too long" in await browser.page(f"/tasks/{task.task_id}/files/0/shown")
+
+
+async def test_table_is_sorted_on_a_narrow_screen_too(browser: Browser) -> None:
+    task = await with_file(browser, "prices.csv", b"name,price\na,10\nb,9\n")
+    page = await browser.page(f"/tasks/{task.task_id}/files/0/shown?sort=1")
+    assert '<p class="narrow">Sort by <a href="?sort=0">name</a>, <a href="?sort=-1">price</a></p>' in page
+    assert '<th scope="col" aria-sort="ascending"><a href="?sort=-1"' in page

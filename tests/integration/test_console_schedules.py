@@ -154,3 +154,11 @@ async def test_who_may_only_look_sees_no_buttons(browser: Browser) -> None:
         page = await viewer.page("/schedules")
         assert "<strong>report</strong>" in page and "<button" not in page.partition("<main")[2]
         assert (await viewer.send("/schedules", do="pause", name="report")).status_code == 403
+
+
+async def test_schedules_are_listed_in_the_order_of_their_next_times(browser: Browser) -> None:
+    for name, cron in (("a", "0 7 * * *"), ("b", "0 6 * * *"), ("c", "0 8 * * *")):
+        await browser.swarm.client.schedules.set(name, cron, "x", role="scout")
+    await browser.swarm.client.schedules.pause("b")
+    page = await browser.page("/schedules")
+    assert re.findall(r'href="/ui/schedules/(\w)"', page) == ["a", "c", "b"]

@@ -147,13 +147,13 @@ def decide(call: Call, grant: Grant) -> Decision:
         default = grant.default
     reason = ""
     if denied[0] and (denied[1] or grant.yes):  # nobody is asked about a possible match
-        return Deny(f"the permissions deny {denied[0]}" if denied[1] else f"could match deny rule {denied[0]}")
+        return Deny(f"the permissions deny {denied[0]}" if denied[1] else f"it could match the deny rule {denied[0]}")
     if default is Verdict.DENY:
         return Deny("no rule allows this, and the default is deny")
     if denied[0]:
-        reason = f"could match deny rule {denied[0]}"
+        reason = f"it could match the deny rule {denied[0]}"
     elif asked[0]:
-        reason = f"the permissions ask for {asked[0]}" if asked[1] else f"could match ask rule {asked[0]}"
+        reason = f"the permissions ask for {asked[0]}" if asked[1] else f"it could match the ask rule {asked[0]}"
     elif default is Verdict.ASK or call.asks:
         reason = call.asks or "no rule allows it"
     elif call.skill is not None and call.skill.is_material and not is_allowed:  # whatever it says of itself

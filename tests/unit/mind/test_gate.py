@@ -116,9 +116,9 @@ def test_a_default_of_deny_holds_for_commands_in_each_profile(profile: Any) -> N
     ("kind", "line", "told"),
     [
         ("ask", "rm x", "the permissions ask for Bash(rm:*)"),
-        ("ask", "$(echo r)m x", "could match ask rule Bash(rm:*)"),
+        ("ask", "$(echo r)m x", "it could match the ask rule Bash(rm:*)"),
         ("deny", "rm x", "the permissions deny Bash(rm:*)"),
-        ("deny", "$(echo r)m x", "could match deny rule Bash(rm:*)"),
+        ("deny", "$(echo r)m x", "it could match the deny rule Bash(rm:*)"),
     ],
 )
 def test_a_person_is_told_whether_a_rule_matches_or_could_match(kind: str, line: str, told: str) -> None:

@@ -24,10 +24,7 @@ async def why(swarm: SwarmRig, task_id: str) -> str:
 
 async def test_queued_task_waits_for_an_agent_of_its_role(swarm: SwarmRig) -> None:
     task = await swarm.submit("look")
-    assert (
-        await why(swarm, task.task_id)
-        == "It waits for an agent of the role scout: `swarm agents` shows whether one runs."
-    )
+    assert await why(swarm, task.task_id) == "It waits for an agent of the role scout: `swarm agents` shows which run."
 
 
 async def test_running_task_names_its_holder_and_the_end_of_its_lease(swarm: SwarmRig) -> None:

@@ -82,6 +82,7 @@ PAGES: Mapping[str, PageMaker] = {
     "/spend": spend.show,
     "/store": documents.show,
     "/store/query": documents.show_query,
+    "/store/check": documents.show_check,
     "/store/{collection}": documents.show_collection,
     "/jump": jump.show,
 }

@@ -135,18 +135,43 @@ async def read_orders(store: Store, roles: Iterable[str]) -> list[Order]:
     return [order for item in (*to_roles, *others) for order in _in_force(item)]
 
 
-async def explain_task(board: Board, task: Task, relatives: Mapping[str, Task] | None) -> str:
-    """Return what a task waits for, also for a role that an operator paused; costs one read more for a queued task."""
-    if task.status is TaskStatus.QUEUED:
-        for order in _in_force(await board.store.get(_path(task.assigned_to))):
-            if order.paused:
-                resume = command_line("swarm", "resume", order.role)
-                return f"The role {order.role} is {order.describe()}. `{resume}` lets it claim tasks again."
-            return (
-                f"It waits for an agent of the role {order.role}, whose processes were {order.describe()}, at "
-                f"{order.since:%Y-%m-%d %H:%M:%S} UTC. `swarm agents` shows whether one runs, `swarm up` starts some."
-            )
-    return await board.explain(task, relatives)
+async def explain_task(
+    board: Board, heartbeats: Heartbeats, task: Task, relatives: Mapping[str, Task] | None = None
+) -> str:
+    """Return what a task waits for, also for a role that an operator paused, or of which no process lives.
+
+    Costs up to six reads more for a task that waits for an agent.
+    """
+    held = task.lease is not None and task.lease.expires_at >= board.clock.now()
+    if task.status is not TaskStatus.QUEUED and (task.status is not TaskStatus.IN_PROGRESS or held):
+        return await board.explain(task, relatives)
+    role = task.assigned_to
+    order = await find_order(board.store, role)
+    if order is not None and order.paused:
+        resume = command_line("swarm", "resume", role)
+        return f"The role {role} is {order.describe()}, since {_at(order.since)}. `{resume}` lets it claim tasks again."
+    if await heartbeats.lives(role):
+        return await board.explain(task, relatives)
+    why = "none lives"
+    if role not in board.roles:
+        why += ", and there is no role card of this name here"
+    elif order is not None:
+        why += f": its processes were {order.describe()}, at {_at(order.since)}"
+    lost = (
+        f", since the lease of {task.lease.owner_agent_id} expired at {_at(task.lease.expires_at)}"
+        if task.lease
+        else ""
+    )
+    return f"It waits for an agent of the role {role}{lost}; {why}. `swarm up` starts the roles of a folder."
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+async def find_order(store: Store, role: str) -> Order | None:
+    """Return the order in force to a role, None if there is none; costs a read."""
+    return next(iter(_in_force(await store.get(_path(role)))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +188,10 @@ class AgentOrders:
     async def read(self) -> list[Order]:
         """Return the orders in force."""
         return await read_orders(self.board.store, self.board.roles)
+
+    async def find(self, role: str) -> Order | None:
+        """Return the order in force to a role, None if there is none."""
+        return await find_order(self.board.store, role)
 
     async def pause(self, name: str, reason: str = "") -> Order:
         """Let a role or an agent claim no more tasks; what it holds goes on. It lasts until `resume`."""

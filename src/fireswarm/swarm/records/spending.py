@@ -67,9 +67,11 @@ class Spending:
     by_model: dict[str, Total] = field(default_factory=dict)
     by_day: dict[str, Total] = field(default_factory=dict)
     objectives: dict[str, str] = field(default_factory=dict)
+    sessions: set[str] = field(default_factory=set)
 
     def add(self, run: RunDocument) -> None:
         """Add one run. A run without model calls adds nothing."""
+        self.sessions.add(run.session_hash)
         if not run.usage.get("calls"):
             return
         model = f"{run.usage.get('provider', '?')} {run.usage.get('model', '?')}"

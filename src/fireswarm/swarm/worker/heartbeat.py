@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 import psutil
 
+from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import MAX_DETAIL_CHARS, truncate
 from fireswarm.contracts.swarm.status import MISSED_BEATS, AgentState, AgentStatus, QueueHints
 from fireswarm.settings.packaged import __version__
@@ -125,7 +126,7 @@ class Heartbeat:
     def _troubles(self, faults: int) -> str:
         """Describe the last document that was set aside, and unexpected errors; "" if there are none."""
         aside = self._parts.board.aside
-        troubles = [f"{aside.count} documents set aside, last {aside.last}"] if aside.count else []
+        troubles = [f"{count_noun(aside.count, 'document')} set aside, last {aside.last}"] if aside.count else []
         if faults:
-            troubles.append(f"{faults} unexpected errors, see the log")
+            troubles.append(f"{count_noun(faults, 'unexpected error')}, see the log")
         return truncate("; ".join(troubles), MAX_DETAIL_CHARS)

@@ -15,7 +15,7 @@ from anyio import to_thread
 from fireswarm.api.console.visit import Goto, Shown, Visit, WebConsole
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.contracts.swarm.status import GONE, AgentState, AgentStatus, SeenAgent, see_agents
+from fireswarm.contracts.swarm.status import GONE, SILENT, AgentState, AgentStatus, SeenAgent, see_agents
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
@@ -24,6 +24,7 @@ from fireswarm.swarm.opening.confinement import describe, refusal
 from fireswarm.swarm.records.orders import PLACE_NAME, Order
 
 RECENT = timedelta(hours=1)
+ENDED = (GONE, AgentState.STOPPED)
 READ, KEPT_SECONDS = 100, 10.0
 LOG_LINES, LOG_BYTES = 200, 128 * 1024
 """Of a log, so many of the last lines are shown, of so many of its last bytes."""
@@ -48,13 +49,22 @@ async def keep_living(console: WebConsole) -> list[AgentStatus]:
     return await console.feed.keep("agents", KEPT_SECONDS, lambda: find_living(console.swarm))
 
 
+async def keep_orders(console: WebConsole) -> list[Order]:
+    """Return the orders in force, as they were at most ten seconds ago."""
+    return await console.feed.keep("orders", KEPT_SECONDS, console.swarm.orders.read)
+
+
 async def show(visit: Visit) -> Shown:
-    """Make the page."""
+    """Make the page: the processes that live, the roles, and the processes that have ended."""
     found = await find_living(visit.swarm)
     orders = await visit.swarm.orders.read()
+    agents = [(seen, describe_state(seen, orders)) for seen in see_agents(found, visit.swarm.parts.clock.now())]
     roles = sorted(visit.swarm.parts.roles.values(), key=lambda card: card.name)
     values = {
-        "agents": [(seen, _state(seen, orders)) for seen in see_agents(found, visit.swarm.parts.clock.now())],
+        "tables": [
+            ("Role processes", [each for each in agents if each[0].state not in ENDED]),
+            ("Ended in the last hour", [each for each in agents if each[0].state in ENDED]),
+        ],
         "roles": [(card, _order_to(card.name, orders)) for card in roles],
         "orders": orders,
     }
@@ -64,11 +74,13 @@ async def show(visit: Visit) -> Shown:
 async def show_one(visit: Visit) -> Shown:
     """Make the page of one agent. Raises NotFound for one without a heartbeat."""
     swarm, agent_id = visit.swarm, visit.path["agent_id"]
-    agent = await swarm.parts.heartbeats.find(agent_id)
+    living = await keep_living(visit.console)
+    agent = next((each for each in living if each.agent_id == agent_id), None)
+    agent = agent or await swarm.parts.heartbeats.find(agent_id)
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} with a heartbeat of the last day")
     orders = await swarm.orders.read()
-    seen = see_agents([agent, *await keep_living(visit.console)], swarm.parts.clock.now())[0]
+    seen = see_agents([agent, *living], swarm.parts.clock.now())[0]
     card = swarm.parts.roles.get(agent.role)
     confined = await visit.console.feed.remember(
         "confined", CONFINEMENT_SECONDS, lambda: to_thread.run_sync(_describe_confinement, swarm.parts.settings)
@@ -77,7 +89,8 @@ async def show_one(visit: Visit) -> Shown:
     values = {
         "agent": agent,
         "seen": seen,
-        "state": _state(seen, orders),
+        "state": describe_state(seen, orders),
+        "ended": seen.state in ENDED,
         "order": next((order for order in orders if order.concerns(agent.role, agent.agent_id, agent.place)), None),
         "own": any(order.subject and order.concerns(agent.role, agent.agent_id, agent.place) for order in orders),
         "card": card,
@@ -108,11 +121,11 @@ async def order(visit: Visit) -> Goto:
     return Goto("/agents", done)
 
 
-def _state(seen: SeenAgent, orders: Sequence[Order]) -> str:
-    """Return the state to show: a living agent that may claim nothing is paused."""
+def describe_state(seen: SeenAgent, orders: Sequence[Order]) -> str:
+    """Return the state that all pages show: a living agent that may claim nothing is paused."""
     agent = seen.status
     paused = any(order.paused and order.concerns(agent.role, agent.agent_id, agent.place) for order in orders)
-    return "paused" if paused and seen.state not in (GONE, AgentState.STOPPED) else seen.state
+    return "paused" if paused and seen.state not in (SILENT, *ENDED) else seen.state
 
 
 def _order_to(role: str, orders: Sequence[Order]) -> Order | None:

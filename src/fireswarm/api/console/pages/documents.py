@@ -13,6 +13,7 @@ from anyio import to_thread
 
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.api.models.base import storable
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.ports import Operator, Query, Snapshot
 from fireswarm.errors import InvalidInput, NotFound, StoreError
 from fireswarm.storage.documents import paths, queries
@@ -40,6 +41,9 @@ SHOWN = 25
 COUNTED_SECONDS = 60.0
 """How long the counts are kept: a count costs a read for each thousand documents."""
 
+
+CHECKED_SHOWN = 100
+"""Documents with a fault that the page shows."""
 
 OPERATORS: tuple[str, ...] = get_args(Operator)
 
@@ -145,15 +149,44 @@ def _read_value(text: str, operator: str) -> Any:
     return value
 
 
+async def show_check(visit: Visit) -> Shown:
+    """Make the page of what nobody will work on, and of what cannot be read, each with its reason."""
+    found = await visit.console.feed.keep("check", COUNTED_SECONDS, lambda: _check(visit))
+    return Shown("check.html", {"found": found[:CHECKED_SHOWN], "more": max(0, len(found) - CHECKED_SHOWN)})
+
+
+async def _check(visit: Visit) -> list[tuple[str, str, str]]:
+    """Return the collection, the id and the reason of each document that needs a person."""
+    found: list[tuple[str, str, str]] = []
+    for stall in await visit.swarm.stalls():
+        collection, _, name = stall.path.partition("/")
+        found.append((collection, name, stall.reason))
+    return [*found, *((paths.SCHEDULES, name, why) for name, why in await visit.swarm.schedules.find_idle())]
+
+
 async def show_collection(visit: Visit) -> Shown:
-    """Make a page of documents, in the order of their ids. Raises NotFound for a collection of another program."""
-    name, after = visit.path["collection"], visit.query.get("after", "")
+    """Make a page of documents, in the order of their ids, or of the one that the address names.
+
+    Raises NotFound for a collection of another program.
+    """
+    name, after, only = visit.path["collection"], visit.query.get("after", ""), visit.query.get("id", "")
     if name not in COLLECTIONS:
         raise NotFound(f"there is no collection {name}")
+    if only:
+        rows = [_row(each) for each in await _find_one(visit, name, only)]
+        return Shown("documents.html", {"name": name, "rows": rows, "next": "", "after": "", "only": only})
     found = await visit.swarm.parts.store.query(queries.by_id(name, SHOWN + 1, after))
     rows = [_row(snapshot) for snapshot in found[:SHOWN]]
     following = found[SHOWN - 1].id if len(found) > SHOWN else ""
-    return Shown("documents.html", {"name": name, "rows": rows, "next": following, "after": after})
+    return Shown("documents.html", {"name": name, "rows": rows, "next": following, "after": after, "only": ""})
+
+
+async def _find_one(visit: Visit, collection: str, name: str) -> list[Snapshot]:
+    """Return a document, or nothing."""
+    if not is_document_id(name):
+        return []
+    found = await visit.swarm.parts.store.get(f"{collection}/{name}")
+    return [] if found.data is None else [found]
 
 
 def _read_time(text: str) -> datetime:

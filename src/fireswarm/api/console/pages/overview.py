@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from fireswarm.api.console.pages.agents import keep_living
+from fireswarm.api.console.pages.agents import describe_state, keep_living, keep_orders
 from fireswarm.api.console.pages.inbox import find_waiting
 from fireswarm.api.console.pages.spend import read_budgets
 from fireswarm.api.console.visit import Shown, Visit
@@ -14,6 +15,7 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus, see_agents
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 
 LATEST_SECONDS, COUNT_SECONDS, DAY_SECONDS = 3.0, 10.0, 60.0
 """How long the latest tasks, counts, and counts of whole days are kept: each costs reads, once for all open pages."""
@@ -26,6 +28,15 @@ GONE_SHOWN = timedelta(minutes=5)
 """How long an agent that has died is shown here; the page of agents shows it for an hour."""
 
 
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The tasks that wait for a role, and since when the oldest does; ``is_idle`` if no process of the role lives."""
+
+    queued: int
+    since: datetime | None
+    is_idle: bool = False
+
+
 async def show(visit: Visit) -> Shown:
     """Make the page."""
     swarm, feed = visit.swarm, visit.console.feed
@@ -33,12 +44,12 @@ async def show(visit: Visit) -> Shown:
     counts = await feed.keep("counts", COUNT_SECONDS, lambda: _count(swarm))
     days = await feed.keep("days", DAY_SECONDS, lambda: _count_days(swarm, now))
     living = await keep_living(visit.console)
-    oldest: dict[str, Mapping[str, Any]] = {}
-    for agent in living:
-        if agent.queue_hints.queued:
-            hints = agent.queue_hints
-            age = hints.oldest_seconds if 0 <= hints.oldest_seconds < MAX_AGE_SECONDS else 0.0  # a hand may write any
-            oldest[agent.role] = {"queued": hints.queued, "since": now - timedelta(seconds=age)}
+    orders = await keep_orders(visit.console)
+    lives = [agent for agent in living if agent.lives_at(now)]
+    queues = _find_queues(lives)
+    if counts["queued"]:
+        roles = swarm.parts.roles.keys() - {agent.role for agent in lives}
+        queues |= await feed.keep("queues", DAY_SECONDS, lambda: _read_queues(swarm, sorted(roles)))
     waiting = await find_waiting(visit.console)
     gave_up = sum(task.given_up for task in waiting.tasks)
     latest = feed.newest
@@ -51,12 +62,39 @@ async def show(visit: Visit) -> Shown:
         "gave_up": gave_up,
         "days": days,
         "budgets": await read_budgets(visit),
-        "agents": [seen for seen in see_agents(living, now) if _is_shown(seen.status, now)],
-        "oldest": dict(sorted(oldest.items())),
+        "agents": [
+            (seen, describe_state(seen, orders)) for seen in see_agents(living, now) if _is_shown(seen.status, now)
+        ],
+        "nobody_lives": not lives,
+        "queues": dict(sorted(queues.items())),
+        "paused": {order.role for order in orders if order.paused and not order.subject},
         "latest": latest,
         "unreadable": waiting.unreadable,
     }
     return Shown("overview.html", values)
+
+
+def _find_queues(living: Iterable[AgentStatus]) -> dict[str, Queue]:
+    """Return the queues as the newest heartbeat of each role tells them, without the empty ones."""
+    newest = {agent.role: agent for agent in sorted(living, key=lambda agent: agent.created_at)}
+    queues: dict[str, Queue] = {}
+    for role, agent in newest.items():
+        hints = agent.queue_hints
+        age = hints.oldest_seconds if 0 <= hints.oldest_seconds < MAX_AGE_SECONDS else 0.0  # a hand may write any
+        if hints.queued:
+            queues[role] = Queue(hints.queued, agent.created_at - timedelta(seconds=age))
+    return queues
+
+
+async def _read_queues(swarm: Swarm, roles: Iterable[str]) -> dict[str, Queue]:
+    """Read the queues of roles of which no process lives to tell them."""
+    store = swarm.parts.store
+    queues: dict[str, Queue] = {}
+    for role in roles:
+        if queued := await store.count(queries.queued_tasks(role)):
+            oldest = parse_readable(await store.query(queries.oldest_queued(role)), parse_task_snapshot)
+            queues[role] = Queue(queued, oldest[0].created_at if oldest else None, is_idle=True)
+    return queues
 
 
 def _is_shown(agent: AgentStatus, now: datetime) -> bool:

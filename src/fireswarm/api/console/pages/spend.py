@@ -33,6 +33,9 @@ LIMIT_SECONDS = 10.0
 PERIODS = {"today": "today", "yesterday": "yesterday", "7d": "the last 7 days", "": "any time"}
 """Periods that the page offers (days of UTC), in words."""
 
+ROUNDING = 1e-9
+"""Error of a share of a budget: nothing is called whole of which something is spent."""
+
 MIN_SHARE = 1 / 24
 """Share of the day after which its spend says something of the whole."""
 
@@ -62,6 +65,9 @@ async def show(visit: Visit) -> Shown:
         "within": within,
         "only": only,
         "session": visit.swarm.session,
+        "sessions": sorted(spending.sessions | {visit.swarm.session} | ({only} if only else set())),
+        "shown": SHOWN,
+        "objectives": len(spending.by_objective),
         "operations": operations,
         "day": day,
         "day_usd": price_operations(day),
@@ -104,7 +110,7 @@ async def read_budgets(visit: Visit, *, always: bool = False) -> list[dict[str, 
 
 def describe_limit(limit: Limit) -> str:
     """Return in words what is left of a budget, and by how much it is overspent."""
-    told = f"{round(100 * limit.left)} % left, {limit}"
+    told = f"{math.floor(100 * limit.left + ROUNDING)} % left, {limit}"
     return f"{told}; {limit.overrun}" if limit.overrun else told
 
 

@@ -41,7 +41,7 @@ def reason_for_status(task: Task, relatives: Mapping[str, Task], now: datetime) 
     if task.status.terminal:
         return f"It is {task.status.value} and cannot change any more."
     if task.status is TaskStatus.QUEUED:
-        return f"It waits for an agent of the role {task.assigned_to}: `swarm agents` shows whether one runs."
+        return f"It waits for an agent of the role {task.assigned_to}: `swarm agents` shows which run."
     if task.status is TaskStatus.IN_PROGRESS and task.lease is not None:
         at = f"{task.lease.expires_at:%H:%M:%S} UTC"  # no countdown: a text that is read again is the same
         if task.lease.expires_at < now:

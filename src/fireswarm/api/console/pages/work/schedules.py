@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fireswarm.api.console.pages.agents import keep_orders
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import is_document_id
@@ -32,7 +33,7 @@ NEW: Mapping[str, str] = {"cron": "0 6 * * 1-5", "timezone": "UTC", "role": DEFA
 
 @dataclass(frozen=True, slots=True)
 class ScheduleRows:
-    """The schedules by name, the last task of each by id, and the documents that are set aside with their fault."""
+    """The schedules, the next one first, their last tasks by id, and the documents set aside, each with its fault."""
 
     schedules: Sequence[Schedule]
     tasks: Mapping[str, Task]
@@ -126,8 +127,10 @@ def _form_of(schedule: Schedule) -> dict[str, str]:
 async def _make_page(visit: Visit, given: Mapping[str, str], fault: str = "") -> Shown:
     listed = await keep_schedules(visit)
     parts = visit.swarm.parts
+    orders = await keep_orders(visit.console)
     values = {
         "listed": listed,
+        "paused_roles": {order.role for order in orders if order.paused and not order.subject},
         "given": dict.fromkeys(TEXTS, "") | dict(given),
         "roles": sorted(parts.roles),
         "skills": sorted({*parts.catalog.skills, *parts.inline}),
@@ -148,4 +151,5 @@ async def _read(swarm: Swarm) -> ScheduleRows:
     found: list[Snapshot] = await store.get_many([task_path(task_id) for task_id in ids]) if ids else []
     tasks, _ = parse_all(found, parse_task_snapshot)  # one that was deleted is left out
     faulty = [(snapshot.id, str(error)) for snapshot, error in others]
+    schedules = sorted(schedules, key=lambda each: (each.next_at is None, each.next_at or each.created_at))
     return ScheduleRows(schedules, {task.task_id: task for task in tasks}, faulty)

@@ -60,6 +60,7 @@ async def show(visit: Visit) -> Shown:
     values = {
         "task": task,
         "why": await swarm.explain(task, relatives),
+        "order": await swarm.orders.find(task.assigned_to) if task.status is TaskStatus.QUEUED else None,
         "blockers": _blockers_of(task, relatives),
         "work": sum_work(runs),
         "roles_cost": sort_by_cost(sum_runs(chain_runs).by_role),
@@ -104,7 +105,8 @@ async def _state_of_holder(swarm: Swarm, task: Task) -> str:
     if status is None or status.state_at(now) not in (SILENT, GONE):
         return ""
     silent, left = (now - status.created_at).total_seconds(), (task.lease.expires_at - now).total_seconds()
-    return f"{holder} has not reported for {silent:.0f} s. Another agent takes the task over in {max(0.0, left):.0f} s."
+    takes = f" Another agent may take the task over in {left:.0f} s." if left > 0 else ""
+    return f"{holder} has not reported for {silent:.0f} s.{takes}"
 
 
 async def _read_tree(swarm: Swarm, task: Task) -> tuple[list[Task], list[RunDocument]]:
