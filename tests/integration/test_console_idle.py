@@ -134,3 +134,16 @@ async def test_documents_that_nobody_works_on_are_named_with_their_reason(browse
     assert "<details open>" in shown and "very &lt;b&gt;high" in shown and "hand-1" not in shown
     for odd in ("none", "a%2Fb", "..", "x" * 2_000):
         assert "No documents here." in await browser.page(f"/store/agent_tasks?id={odd}")
+
+
+async def test_overview_tells_at_once_who_holds_a_task(browser: Browser) -> None:
+    swarm = browser.swarm
+    await beat(swarm)
+    assert "<td>idle</td><td></td>" in await browser.page("/")
+    task = await swarm.submit("works")
+    held = await swarm.claim_one("scout-1")
+    browser.console.feed.newest = [await swarm.task(task.task_id)]  # as the listener tells it
+    assert f'<td>working</td><td><a href="/ui/tasks/{task.task_id}">' in await browser.page("/")
+    await swarm.settle(held)
+    browser.console.feed.newest = [await swarm.task(task.task_id)]
+    assert "<td>idle</td><td></td>" in await browser.page("/")

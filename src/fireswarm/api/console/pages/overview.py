@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ from fireswarm.api.console.pages.spend import read_budgets
 from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.status import AgentState, AgentStatus, see_agents
-from fireswarm.contracts.swarm.task import TaskStatus
+from fireswarm.contracts.swarm.task import Task, TaskStatus
 from fireswarm.storage.documents import queries
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot
 
@@ -63,7 +63,9 @@ async def show(visit: Visit) -> Shown:
         "days": days,
         "budgets": await read_budgets(visit),
         "agents": [
-            (seen, describe_state(seen, orders)) for seen in see_agents(living, now) if _is_shown(seen.status, now)
+            (seen, describe_state(seen, orders))
+            for seen in see_agents(_with_leases(living, latest), now)
+            if _is_shown(seen.status, now)
         ],
         "nobody_lives": not lives,
         "queues": dict(sorted(queues.items())),
@@ -72,6 +74,19 @@ async def show(visit: Visit) -> Shown:
         "unreadable": waiting.unreadable,
     }
     return Shown("overview.html", values)
+
+
+def _with_leases(agents: Iterable[AgentStatus], latest: Sequence[Task]) -> list[AgentStatus]:
+    """Return the agents with what they hold by the latest tasks, which are newer than what is kept of the agents."""
+    owners = {task.task_id: task.lease.owner_agent_id if task.lease else "" for task in latest}
+    updated: list[AgentStatus] = []
+    for agent in agents:
+        held = [
+            task_id for task_id in agent.queue_hints.holding if owners.get(task_id, agent.agent_id) == agent.agent_id
+        ]
+        held += [task_id for task_id, owner in owners.items() if owner == agent.agent_id and task_id not in held]
+        updated.append(agent.with_held(held) if held != list(agent.queue_hints.holding) else agent)
+    return updated
 
 
 def _find_queues(living: Iterable[AgentStatus]) -> dict[str, Queue]:
