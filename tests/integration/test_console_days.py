@@ -84,7 +84,9 @@ async def test_failed_run_stays_in_the_list_of_its_day_after_its_task_was_tried_
     assert f'href="/ui/tasks/{task.task_id}"' in found and ">done</span>" in found
     await swarm.clock.advance(DAY_SECONDS)
     browser.console.feed.forget()
-    assert "Yesterday: 1 done, 0 canceled, 1 failed run (days of UTC, counted once a minute)." in text_of(await browser.page("/"))
+    assert "Yesterday: 1 done, 0 canceled, 1 failed run (days of UTC, counted once a minute)." in text_of(
+        await browser.page("/")
+    )
 
 
 async def test_runs_are_sorted_by_work_and_by_cost_and_not_by_waiting(browser: Browser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from urllib.parse import quote
 import nh3
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.limits import clip
@@ -40,6 +41,7 @@ MAX_MARKDOWN_CHARS, MAX_TABLE_COLUMNS = 50_000, 60
 AGES = ((90, 1, "s"), (5_400, 60, "min"), (129_600, 3_600, "h"), (float("inf"), 86_400, "d"))
 """Units of an age: up to how many seconds, and the seconds of one."""
 
+_COMMAND = re.compile(r"`([^`\n]{1,500})`")
 _DIFF_CLASSES = (("+++", "file"), ("---", "file"), ("@@", "hunk"), ("+", "added"), ("-", "removed"))
 
 
@@ -81,6 +83,7 @@ def make_environment(redactor: Redactor) -> Environment:
         "as_text": lambda value: value_text(redactor.value(value)),
         "quoted": quote_part,
         "diff": _with(redactor, draw_diff),
+        "commands": _with(redactor, draw_commands),
         "markdown": _with(redactor, draw_markdown),
     }
     return environment
@@ -145,6 +148,11 @@ def draw_diff(text: str) -> Markup:
         for line in text.splitlines()
     ]
     return Markup("\n").join(lines)
+
+
+def draw_commands(text: str) -> Markup:
+    """Return a text of this program with what is between backticks as code."""
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def draw_markdown(text: str) -> Markup:
