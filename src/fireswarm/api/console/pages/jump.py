@@ -36,6 +36,7 @@ SCREENS = (
     ("Memory", "/memory"),
     ("Spend and budgets", "/spend"),
     ("Store: documents and counts", "/store"),
+    ("What nobody works on, and what cannot be read", "/store/check"),
 )
 
 
