@@ -210,6 +210,12 @@ async def test_tasks_are_filtered_by_words_and_by_the_time_of_their_change(brows
     page = await browser.page("/tasks?within=24h")
     assert "new gate" in page and "old boat" not in page
     assert "unknown filter" in await browser.page("/tasks?within=2y", 422)
+    for within, has_gate in (("today", True), ("yesterday", False), ("7d", True)):
+        page = await browser.page(f"/tasks?within={within}")
+        assert ("new gate" in page, "old boat" in page) == (has_gate, within == "7d"), within
+    await swarm.clock.advance(timedelta(days=1).total_seconds())
+    page = await browser.page("/tasks?within=yesterday")
+    assert "new gate" in page and "old boat" not in page
     for number in range(51):
         await swarm.submit(f"paint fence {number}", role="scout")
     first = await browser.page("/tasks?text=fence&within=24h")

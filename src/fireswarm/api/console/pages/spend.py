@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fireswarm.api.console.pages.agents import keep_living
+from fireswarm.api.console.pages.spans import span_of
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.contracts.swarm.task import StatusReason
 from fireswarm.errors import InvalidInput
@@ -50,7 +51,7 @@ async def show(visit: Visit) -> Shown:
     spending = await feed.remember(
         ("spend", within, only),
         KEPT_SECONDS,
-        lambda: read_spending(parts.store, READ_RUNS, only or None, _span_of(within, now)),
+        lambda: read_spending(parts.store, READ_RUNS, only or None, span_of(within, now)),
     )
     agents = await keep_living(visit.console)
     operations = sum_operations(agents)
@@ -86,16 +87,6 @@ def _tables(spending: Spending) -> dict[str, list[tuple[str, str, dict[str, Any]
         for name, total in sort_by_cost(spending.by_objective)[:SHOWN]
     ]
     return tables
-
-
-def _span_of(within: str, now: datetime) -> queries.Span:
-    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    spans: dict[str, queries.Span] = {
-        "today": (today, None),
-        "yesterday": (today - timedelta(days=1), today),
-        "7d": (now - timedelta(days=7), None),
-    }
-    return spans.get(within, (None, None))
 
 
 async def read_budgets(visit: Visit, *, always: bool = False) -> list[dict[str, str]]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlencode
 
+from fireswarm.api.console.pages.spans import SPANS, span_of
 from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.api.paging import DEFAULT_LIMIT
 from fireswarm.api.reading.task_pages import TaskFilters, read_task_page
@@ -30,8 +30,6 @@ FILTERS = ("status", "reason", "role", "within", "text", "session")
 PRIORITY, PRIORITIES = "priority", frozenset(map(str, range(1, 11)))
 CHOSEN, SHOWN = "task-", "shown-"
 """Beginnings of the names of fields: of each chosen task, and of each on the page; its id follows."""
-
-PERIODS = {"1h": timedelta(hours=1), "24h": timedelta(days=1), "7d": timedelta(days=7), "30d": timedelta(days=30)}
 
 
 async def show(visit: Visit) -> Shown:
@@ -58,12 +56,13 @@ async def show(visit: Visit) -> Shown:
 
 def _filters_of(visit: Visit, given: Mapping[str, str]) -> TaskFilters:
     """Return the filters of the form. Raises InvalidInput for an unknown word."""
-    period = _one_of(PERIODS, given["within"])
+    since, until = span_of(_one_of(SPANS, given["within"]), visit.swarm.parts.clock.now())
     return TaskFilters(
         status=TaskStatus(word) if (word := _one_of(_words_of(TaskStatus), given["status"])) else None,
         reason=StatusReason(word) if (word := _one_of(_words_of(StatusReason), given["reason"])) else None,
         role=given["role"] or None,
-        since=visit.swarm.parts.clock.now() - PERIODS[period] if period else None,
+        since=since,
+        until=until,
         text=given["text"][:MAX_TEXT_CHARS],
         session=given["session"] or None,
     )
@@ -79,7 +78,7 @@ def _words(visit: Visit, given: Mapping[str, str]) -> dict[str, Any]:
         "given": given,
         "statuses": _words_of(TaskStatus),
         "reasons": _words_of(StatusReason),
-        "periods": list(PERIODS),
+        "spans": SPANS,
         "roles": sorted(visit.swarm.parts.roles),
     }
 
@@ -87,7 +86,7 @@ def _words(visit: Visit, given: Mapping[str, str]) -> dict[str, Any]:
 async def _find_slowest(visit: Visit, chosen: TaskFilters) -> dict[str, Any]:
     """Return the tasks that took longest, of those that changed last: no field of a document says how long."""
     store, redactor = visit.swarm.parts.store, visit.console.redactor
-    key = replace(chosen, since=None), visit.query.get("within", "")
+    key = replace(chosen, since=None, until=None), visit.query.get("within", "")
     page = await visit.console.feed.remember(
         key, SORTED_SECONDS, lambda: read_task_page(store, redactor, chosen, SORTED, None)
     )
