@@ -19,7 +19,8 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.settings import Settings
 from fireswarm.settings.packaged import packaged_path
-from fireswarm.swarm.opening.open_parts import INDEXES_FILE, open_parts
+from fireswarm.swarm.opening.embedded_store import INDEXES_FILE
+from fireswarm.swarm.opening.open_parts import open_parts
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.worker.loop import Worker
 

@@ -19,7 +19,8 @@ from fireswarm.clocks import VirtualClock
 from fireswarm.settings import Settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.storage.firestore.store import FirestoreStore
-from fireswarm.swarm.opening.open_parts import INDEXES_FILE, make_parts
+from fireswarm.swarm.opening.embedded_store import INDEXES_FILE
+from fireswarm.swarm.opening.open_parts import make_parts
 
 TASKS = 1_000
 DAY_SECONDS = 86_400.0

@@ -22,7 +22,7 @@ import psutil
 from benchmarks.common import emit
 from fireswarm.processes.startup import loop_options
 from fireswarm.settings import load_settings
-from fireswarm.swarm.opening.open_parts import serving
+from fireswarm.swarm.opening.embedded_store import serving
 from fireswarm.swarm.worker.supervisor import Supervisor
 from tests.support.fleet import ROLES, lay_out
 

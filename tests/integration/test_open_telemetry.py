@@ -17,7 +17,7 @@ from anyio.abc import Process
 from fireswarm.client import Swarm
 from fireswarm.settings import load_settings
 from fireswarm.signals.exporting import FLUSH_SECONDS
-from fireswarm.swarm.opening.open_parts import serving
+from fireswarm.swarm.opening.embedded_store import serving
 from tests.support.collector import KeptSpan, OtlpCollector
 from tests.support.fleet import environment, lay_out
 from tests.support.patience import PATIENCE_SECONDS

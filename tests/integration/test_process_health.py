@@ -16,7 +16,7 @@ from fireswarm.api.routes.metrics import ProcessHealth
 from fireswarm.client import Swarm
 from fireswarm.errors import StoreUnavailable
 from fireswarm.settings import load_settings
-from fireswarm.swarm.opening.open_parts import serving
+from fireswarm.swarm.opening.embedded_store import serving
 from tests.support.fleet import environment, lay_out, until
 from tests.support.patience import PATIENCE_SECONDS
 from tests.support.swarm import SwarmRig

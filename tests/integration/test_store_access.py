@@ -21,7 +21,8 @@ from fireswarm.contracts.ports import Create
 from fireswarm.errors import StoreError
 from fireswarm.settings import STORE_TOKEN, Settings, load_settings
 from fireswarm.storage.firestore.channel import close
-from fireswarm.swarm.opening.open_parts import open_parts, serving
+from fireswarm.swarm.opening.embedded_store import serving
+from fireswarm.swarm.opening.open_parts import open_parts
 from tests.support.fleet import environment
 from tests.support.patience import PATIENCE_SECONDS
 

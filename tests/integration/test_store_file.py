@@ -9,8 +9,8 @@ import pytest
 
 from fireswarm.errors import StoreUnavailable
 from fireswarm.settings import load_settings
-from fireswarm.swarm.opening import open_parts
-from fireswarm.swarm.opening.open_parts import serving
+from fireswarm.swarm.opening import embedded_store
+from fireswarm.swarm.opening.embedded_store import serving
 from tests.support.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_command_waits_for_another_one_that_ends(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, environment={})
-    first = open_parts.open_database(settings)
+    first = embedded_store.open_database(settings)
     opened = anyio.Event()
 
     async def second() -> None:
@@ -36,8 +36,8 @@ async def test_command_waits_for_another_one_that_ends(tmp_path: Path) -> None:
 
 
 async def test_process_that_keeps_the_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_parts, "FILE_WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(embedded_store, "FILE_WAIT_SECONDS", 0.2)
     settings = load_settings(tmp_path, environment={})
-    with open_parts.open_database(settings), pytest.raises(StoreUnavailable, match="did not end within 0.2 s"):
+    with embedded_store.open_database(settings), pytest.raises(StoreUnavailable, match="did not end within 0.2 s"):
         async with serving(settings):
             pass

@@ -27,7 +27,7 @@ from fireswarm.settings import load_settings
 from fireswarm.settings.swarm import StoreSettings
 from fireswarm.skills.packs.catalog import Skill, load_catalog
 from fireswarm.swarm.conversations.adapter import AgentAdapter
-from fireswarm.swarm.opening.open_parts import serving
+from fireswarm.swarm.opening.embedded_store import serving
 from fireswarm.swarm.opening.stand_alone import StandAloneConversations, create_agent_adapter
 
 pytestmark = pytest.mark.anyio

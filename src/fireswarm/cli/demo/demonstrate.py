@@ -36,7 +36,7 @@ async def demonstrate(
 
     *answer* answers the questions of a task. *then* is called with the swarm and the task's id at the end.
     """
-    from fireswarm.swarm.opening.open_parts import serving
+    from fireswarm.swarm.opening.embedded_store import serving
 
     started = time.monotonic()
     async with serving(settings) as uri, fleet_of(settings, uri, dict.fromkeys(HOUSE, 1)).running() as fleet:

@@ -61,7 +61,7 @@ def print_address(endpoint: str, project: str) -> None:
 
 async def refuse_second_fleet(settings: Settings) -> None:
     """Raise InvalidInput if agents work on the embedded store of this folder, which another process serves."""
-    from fireswarm.swarm.opening.open_parts import served_elsewhere
+    from fireswarm.swarm.opening.embedded_store import served_elsewhere
 
     if not (uri := served_elsewhere(settings)):
         return

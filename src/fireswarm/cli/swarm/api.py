@@ -100,7 +100,7 @@ async def _serve(
     from fireswarm.api.console.visit import WebConsole
     from fireswarm.api.server import address_of, hosts_of, serve
     from fireswarm.api.session import ApiSession
-    from fireswarm.swarm.opening.open_parts import serving
+    from fireswarm.swarm.opening.embedded_store import serving
 
     redactor = _redactor(settings, access)
     address, hosts = address_of(listening), hosts_of(listening)
@@ -184,7 +184,7 @@ async def _serve_mcp(
 ) -> None:
     """Serve until the client ends the connection, or until SIGINT or SIGTERM."""
     from fireswarm.api.mcp_server.server import SwarmTools
-    from fireswarm.swarm.opening.open_parts import serving
+    from fireswarm.swarm.opening.embedded_store import serving
 
     redactor = _redactor(settings, access)
     async with (
@@ -260,7 +260,7 @@ async def _serve_a2a(
     from fireswarm.api.a2a.mount import AgentServer
     from fireswarm.api.server import address_of, hosts_of, serve
     from fireswarm.api.session import ApiSession
-    from fireswarm.swarm.opening.open_parts import serving
+    from fireswarm.swarm.opening.embedded_store import serving
 
     async with (
         stop_signal() as stop,

@@ -185,7 +185,8 @@ def _plugins() -> list[Finding]:
 
 def _models(settings: Settings) -> list[Finding]:
     """Check the model of the settings, those that roles choose, and their fallbacks."""
-    from fireswarm.swarm.opening.open_parts import data_path, load_roles
+    from fireswarm.swarm.opening.open_parts import load_roles
+    from fireswarm.swarm.opening.pipeline_files import data_path
 
     if settings.worker.think == "never":
         return [Finding("model", None, "worker.think is never: roles use no model")]

@@ -119,7 +119,8 @@ def up(
     With --session, it executes only tasks of that session; without, tasks of every session. If a fleet already works on
     the embedded store of this folder, --join, --roles or --replicas is needed to start more role processes.
     """
-    from fireswarm.swarm.opening.open_parts import load_swarm, local_project, serving
+    from fireswarm.swarm.opening.embedded_store import serving
+    from fireswarm.swarm.opening.open_parts import load_swarm, local_project
 
     settings = settings_for(root, store, project, session, **bound_to(session))
     cards, catalog, *_ = load_swarm(settings)

@@ -19,7 +19,8 @@ from fireswarm.errors import InvalidInput
 from fireswarm.settings import STORE_TOKEN, Settings
 from fireswarm.settings.run_folders import make_private_folder, make_state_folder
 from fireswarm.swarm.opening import archive
-from fireswarm.swarm.opening.open_parts import history_limits, local_project
+from fireswarm.swarm.opening.embedded_store import history_limits
+from fireswarm.swarm.opening.open_parts import local_project
 
 if TYPE_CHECKING:
     from firelite.database import Database

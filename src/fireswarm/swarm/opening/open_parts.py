@@ -11,22 +11,19 @@ import contextlib
 import os
 import random
 import socket
-import sys
-import tempfile
-import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from firelite.errors import DataFileInUse, DiskFull, FireliteError
+from firelite.errors import DataFileInUse
 from fireswarm.clocks import ServerClock, VirtualClock
 from fireswarm.contracts.ports import Clock, Store
 from fireswarm.contracts.swarm.role import RoleCard
-from fireswarm.errors import ConfigError, StoreError, StoreFull, StoreUnavailable
+from fireswarm.errors import ConfigError, StoreUnavailable
 from fireswarm.llm.spend import StoreLedger
 from fireswarm.pipelines.loading import Pipelines
 from fireswarm.processes.confinement.container import hide_environment
@@ -35,16 +32,17 @@ from fireswarm.runs.model_adapters import check_installed
 from fireswarm.settings import Settings
 from fireswarm.settings.load import home_folder
 from fireswarm.settings.packaged import packaged_path
-from fireswarm.settings.run_folders import STATE_FOLDER, add_swarm_folders, make_state_folder
+from fireswarm.settings.run_folders import STATE_FOLDER, add_swarm_folders
 from fireswarm.signals.exporting import exporting
 from fireswarm.skills.packs.cache import default_cache
 from fireswarm.skills.packs.catalog import Catalog, load_catalog
 from fireswarm.skills.packs.discovery import places
 from fireswarm.storage.memory import Memory
 from fireswarm.swarm.board import Board, BoardRules
+from fireswarm.swarm.opening.embedded_store import open_when_free, standing_by
 from fireswarm.swarm.opening.fact_vectors import fact_vectors
 from fireswarm.swarm.opening.open_conversations import open_contexts
-from fireswarm.swarm.opening.pipeline_files import find_pipelines, pipeline_folders
+from fireswarm.swarm.opening.pipeline_files import data_path, find_pipelines, pipeline_folders
 from fireswarm.swarm.parts import SwarmParts
 from fireswarm.swarm.records.heartbeats import Heartbeats
 from fireswarm.swarm.records.mailbox import Mailbox
@@ -54,22 +52,10 @@ from fireswarm.swarm.roles.card import check_models, load_roles
 if TYPE_CHECKING:
     from google.cloud.firestore_v1 import AsyncClient
 
-    from firelite.database import Database
-    from firelite.storage.versions import HistoryLimits
 
 EMULATOR_VARIABLE = "FIRESTORE_EMULATOR_HOST"
 LOCAL_PROJECT = "fireswarm-local"
 """Project id on firelite and on Google's emulator, unless the settings name another one."""
-
-INDEXES_FILE = "firestore.indexes.json"
-
-FILE_WAIT_SECONDS = 5.0
-"""Maximum time to wait for a command that has the data file open; most commands need less than a second."""
-
-FILE_POLL_SECONDS = 0.05
-
-MAX_SOCKET_PATH_BYTES = 100
-"""The kernel's limit is 108 on Linux and 104 on macOS."""
 
 CONNECT_SECONDS = 3.0
 CONNECT_PAUSE_SECONDS = 0.1
@@ -79,12 +65,6 @@ CONNECT_PAUSE_SECONDS = 0.1
 def own_names(settings: Settings) -> frozenset[str]:
     """Return the names in the swarm's folder. Names that code makes there later are not used before the next start."""
     return frozenset(os.listdir(settings.path(".")))  # noqa: PTH208 - names only
-
-
-def data_path(settings: Settings, name: str, names: frozenset[str] | None = None) -> Path:
-    """Return a data folder or file of the user's repository, if it is one of *names*, else the packaged one."""
-    own = settings.path(name)
-    return own if (names is None or name in names) and own.exists() else packaged_path(name)
 
 
 def local_project(settings: Settings) -> str:
@@ -178,104 +158,6 @@ def make_parts(
     )
 
 
-def open_database(
-    settings: Settings, *, memory: bool = False, nanoseconds: Callable[[], int] | None = None
-) -> Database:
-    """Open the embedded store's file, with enforced indexes. Raises DataFileInUse or another StoreError."""
-    from firelite.database import Database
-    from firelite.query.index_definitions import IndexSet
-
-    indexes = IndexSet.load(data_path(settings, INDEXES_FILE))
-    path = None if memory else settings.path(settings.store.data)
-    try:
-        if path is not None:
-            make_state_folder(path.parent)
-            add_swarm_folders(settings.path(STATE_FOLDER), *([path.parent] if path.parent != settings.root else []))
-        return Database.open(path, indexes=indexes, clock=nanoseconds or time.time_ns, history=history_limits(settings))
-    except DataFileInUse:
-        raise
-    except DiskFull as error:
-        raise StoreFull(str(error)) from error
-    except (FireliteError, OSError) as error:
-        raise StoreError(str(error)) from error
-
-
-def history_limits(settings: Settings) -> HistoryLimits:
-    """Return the limits of the embedded store's old versions."""
-    from firelite.storage.versions import HistoryLimits
-
-    return HistoryLimits(settings.store.history_seconds, disk_bytes=settings.store.history_disk_bytes)
-
-
-@contextlib.asynccontextmanager
-async def serving(settings: Settings, *, port: int | None = None) -> AsyncGenerator[str]:
-    """Serve the embedded store for other processes of this user; yields ``firelite://unix:PATH``.
-
-    With *port*, the store listens on loopback, where every local user and every Firestore client can connect. If
-    another process already serves this file, yields its address. For another kind of store, yields the configured URI.
-    """
-    if settings.store.uri not in ("embedded", "memory"):
-        yield settings.store.uri
-        return
-    from firelite.wire.server import Server
-
-    try:
-        database = await _open_when_free(settings)
-    except DataFileInUse as held:
-        yield _elsewhere(held)
-        return
-    with database:
-        try:
-            with _socket_place(settings) if port is None else contextlib.nullcontext() as path:
-                async with Server(database, port=port or 0, path=path) as server:
-                    yield f"firelite://{server.endpoint}"
-        except FireliteError as error:
-            raise StoreError(str(error)) from error
-
-
-def served_elsewhere(settings: Settings) -> str:
-    """Return the URI at which another process serves the embedded store, or ""."""
-    if settings.store.uri != "embedded":
-        return ""
-    try:
-        with open_database(settings):
-            return ""
-    except DataFileInUse as held:
-        return _elsewhere(held) if held.endpoint else ""
-
-
-@contextlib.contextmanager
-def _socket_place(settings: Settings) -> Generator[Path | None]:
-    """Yield a path for the store's socket: next to the data file, or in a new folder if the path would be too long.
-
-    Yields None where gRPC has no Unix sockets.
-    """
-    if sys.platform == "win32":
-        yield None
-        return
-    beside = settings.path(settings.store.data).resolve().with_suffix(".sock")
-    if settings.store.uri == "embedded" and len(os.fsencode(beside)) <= MAX_SOCKET_PATH_BYTES:
-        yield beside
-        return
-    with tempfile.TemporaryDirectory(prefix="fireswarm-") as folder:
-        yield Path(folder) / "store.sock"
-
-
-async def _open_when_free(settings: Settings, nanoseconds: Callable[[], int] | None = None) -> Database:
-    """Open the embedded store; wait for a command that has it open without serving it, since most end soon.
-
-    Raises DataFileInUse if another process serves the file, or holds it longer than FILE_WAIT_SECONDS.
-    """
-    deadline = anyio.current_time() + FILE_WAIT_SECONDS
-    while True:
-        try:
-            return open_database(settings, memory=settings.store.uri == "memory", nanoseconds=nanoseconds)
-        except DataFileInUse as held:
-            if held.endpoint or anyio.current_time() >= deadline:
-                raise
-        await anyio.sleep(FILE_POLL_SECONDS)
-
-
 @contextlib.asynccontextmanager
 async def open_parts(
     settings: Settings, *, thinks: bool = False, clock: Clock | None = None
@@ -311,32 +193,19 @@ async def open_client(
     from fireswarm.storage.firestore.channel import close
 
     uri = settings.store.uri
-    if uri in ("embedded", "memory"):
-        try:
-            database = await _open_when_free(settings, nanoseconds)
-        except DataFileInUse as held:
-            uri = _elsewhere(held)
-        else:
-            with database:
+    async with contextlib.AsyncExitStack() as stack:
+        if uri in ("embedded", "memory"):
+            try:
+                database = stack.enter_context(await open_when_free(settings, nanoseconds))
+            except DataFileInUse as held:
+                uri = await stack.enter_async_context(standing_by(settings, held))
+            else:
                 yield connect(database, project=local_project(settings), database=settings.store.database)
-            return
-    if uri.startswith("firelite://"):
-        client = await _emulator_client(uri, settings)
-    else:
-        client = _cloud_client(uri, settings)
-    try:
+                return
+        served = uri.startswith("firelite://")
+        client = await _emulator_client(uri, settings) if served else _cloud_client(uri, settings)
+        stack.push_async_callback(close, client)
         yield client
-    finally:
-        await close(client)
-
-
-def _elsewhere(held: DataFileInUse) -> str:
-    if held.endpoint:
-        return f"firelite://{held.endpoint}"
-    raise StoreUnavailable(
-        f"{held.path} is open in {held.holder}, which does not serve it, and did not end within "
-        f"{FILE_WAIT_SECONDS:g} s. Wait for it to end, or end it{held.command}."
-    ) from held
 
 
 async def _emulator_client(uri: str, settings: Settings) -> AsyncClient:

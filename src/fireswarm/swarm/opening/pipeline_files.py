@@ -1,4 +1,4 @@
-"""Find the pipelines of a swarm: the files of its own folder, then the packaged ones."""
+"""Find the data files and the pipelines of a swarm: those of its own folder, then the packaged ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from fireswarm.settings import Settings
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.swarm.records.policy import HandoffPolicy
+
+
+def data_path(settings: Settings, name: str, names: frozenset[str] | None = None) -> Path:
+    """Return a data folder or file of the user's repository, if it is one of *names*, else the packaged one."""
+    own = settings.path(name)
+    return own if (names is None or name in names) and own.exists() else packaged_path(name)
 
 
 def find_pipelines(
