@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,44 @@ def test_doctor_names_messages_that_no_agent_acts_on(tmp_path: Path) -> None:
     [mail] = [item for item in found if item["what"] == "mail"]
     assert mail["detail"].startswith("agent_mailbox/no-kind: it has no kind: set kind to message")
     assert any(item["what"] == "tasks" and item["ok"] for item in found)
+
+
+UNREADABLE: dict[str, tuple[dict[str, Any], str]] = {
+    "agent_tasks/ended": ({"status": "done", "assigned_to": "scout", "objective": 7}, "is not a task: objective"),
+    "agent_runs/bad": ({"status": "asleep", "started_at": datetime.now(UTC)}, "is not a run: run_id: "),
+    "agent_runs/timeless": ({"run_id": 1}, "is not a run: "),
+    "agent_mailbox/read": ({"status": "read", "created_at": 1}, "is not a message: "),
+    "mcp_memory/fact": ({"type": "fact", "created_at": datetime.now(UTC)}, "is not a fact: value: Field required"),
+    "mcp_memory/summary": ({"type": "session_summary"}, "is not a fact: value: Field required"),
+    "mcp_memory/status-bad": ({"type": "agent_status", "cpu": "warm"}, "is not an agent's status: agent_id: "),
+    "agents/bad": ({"name": 3}, "is not an agent: "),
+    "agent_notices/bad": ({"state": "new"}, "is not a notice: "),
+    "agent_schedules/bad": ({"cron": "never", "objective": "x", "assigned_to": "scout"}, "is not a schedule: "),
+}
+"""A document of each kind that no page can read, and what is said about it."""
+
+
+def test_doctor_says_why_a_document_cannot_be_read_in_each_collection(tmp_path: Path) -> None:
+    async def prepare() -> None:
+        async with open_parts(load_settings(tmp_path, environment={})) as core:
+            await core.store.commit([Create(path, data) for path, (data, _) in UNREADABLE.items()])
+
+    anyio.run(prepare)
+    found = json.loads(command(tmp_path, "doctor", "--json").stdout)
+    details = [item["detail"] for item in found if item["what"] in ("tasks", "mail", "documents", "schedules")]
+    for path, (_, told) in UNREADABLE.items():
+        assert len([detail for detail in details if f"{path} {told}" in detail]) == 1, (path, details)
+
+
+def test_doctor_counts_the_documents_beyond_those_that_it_lists(tmp_path: Path) -> None:
+    async def prepare(runs: int) -> None:
+        async with open_parts(load_settings(tmp_path, environment={})) as core:
+            await core.store.commit([Create(f"agent_runs/bad-{number:02}", {"run_id": 1}) for number in range(runs)])
+
+    anyio.run(prepare, MAX_STALLS + 1)
+    assert "1 more cannot be read: `swarm doctor --json` lists all" in command(tmp_path, "doctor").stdout
+    every = command(tmp_path, "doctor", "--json").stdout
+    assert all(f"agent_runs/bad-{number:02} is not a run: " in every for number in range(MAX_STALLS + 1))
 
 
 def test_stats_count_subcollections_of_one_kind_in_one_line(tmp_path: Path) -> None:
