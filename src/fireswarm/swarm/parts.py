@@ -15,6 +15,7 @@ from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.errors import ConfigError
 from fireswarm.mind import Mind
 from fireswarm.pipelines.loading import Pipelines
+from fireswarm.runs.sinks.run_ends import RunEnds
 from fireswarm.settings import Settings
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.skills.running.execute import CodeRules
@@ -77,6 +78,11 @@ class SwarmParts:
         except ConfigError as error:
             return f"the schema of {check.file} cannot be used: {error}"
         return ""
+
+    @property
+    def run_ends(self) -> RunEnds:
+        """Reads runs, also those that their agents have lost, with their ends."""
+        return RunEnds(self.store, self.clock, self.settings.leases.lease_seconds)
 
     @property
     def code_rules(self) -> CodeRules:

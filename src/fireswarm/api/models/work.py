@@ -379,7 +379,11 @@ class RunOut(ResponseModel):
     artifacts: tuple[ArtifactOut, ...] = documented("artifacts that the run produced", [], default=())
     events_total: int = documented("number of events so far; exact once the run has ended", 7, default=0)
     started_at: datetime = documented("start time", MOMENT)
-    ended_at: datetime | None = documented("end time", MOMENT, default=None)
+    ended_at: datetime | None = documented(
+        "end time; of a run that was lost, the last time at which its agent is known to have worked",
+        MOMENT,
+        default=None,
+    )
 
 
 class RunDetail(RunOut):

@@ -63,7 +63,8 @@ def runs(
     async def main() -> None:
         async with Swarm.open(settings=board_settings(root, store, project), create=False) as swarm:
             query = queries.newest(RUNS, "started_at", limit, role=role, status=status, session_hash=session)
-            runs = parse_readable(await swarm.parts.store.query(query), parse_run_snapshot)
+            found = parse_readable(await swarm.parts.store.query(query), parse_run_snapshot)
+            runs = await swarm.parts.run_ends.complete(found)
             if not runs:
                 suggest_role(role, swarm.parts.roles)
         if as_json:

@@ -39,7 +39,11 @@ class RunEvent(Stored):
 
 
 class RunDocument(Stored):
-    """A document of ``agent_runs``."""
+    """A document of ``agent_runs``.
+
+    ``ended_at`` of a run that its agent lost is the last moment at which the agent is known to have worked on it;
+    ``noticed_at`` is the time at which somebody else ended it.
+    """
 
     run_id: str
     task_id: str
@@ -62,3 +66,4 @@ class RunDocument(Stored):
     schema_version: int = 1
     started_at: Timestamp
     ended_at: Timestamp | None = None
+    noticed_at: Timestamp | None = None

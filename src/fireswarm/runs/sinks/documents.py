@@ -7,11 +7,11 @@ idempotent stops the turn with StepUncertain.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import anyio
@@ -26,6 +26,7 @@ from fireswarm.contracts.swarm.task import Task, TaskResult
 from fireswarm.errors import Conflict, FireswarmError, LeaseLost, StepUncertain
 from fireswarm.processes.child_pool import Hold
 from fireswarm.runs.sinks.pages import Pages
+from fireswarm.runs.sinks.run_ends import ALIVE, TAKEN_OVER, last_sign, lost_run_fields
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.runs.steps import (
     STEP_FAILED,
@@ -40,31 +41,9 @@ from fireswarm.runs.steps import (
 from fireswarm.storage.documents.build import plain, run_identity
 from fireswarm.storage.documents.paths import run_path
 
-ALIVE = (RunStatus.STARTED.value, RunStatus.PROGRESS.value)
-
 EPOCHS_REPLAYED = 50
 """Maximum number of earlier runs of a task that are read for finished steps; max_attempts and resumed turns stay below.
 """
-
-
-TAKEN_OVER = "its task was taken over by a later run"
-
-
-def lost_run_fields(reason: str) -> dict[str, Any]:
-    """Return the fields that end a run whose agent lost the task."""
-    summary = truncate(reason, MAX_STORED_SUMMARY_CHARS)
-    return {"status": RunStatus.TIMEOUT.value, "error": reason, "summary": summary, "ended_at": SERVER_TIME}
-
-
-async def end_lost_run(store: Store, lease: HeldLease, reason: str) -> None:
-    """End the run of a lease that was lost, unless it has ended or was never stored.
-
-    Nobody else ends it if a person deleted the task, queued it again or removed the lease.
-    """
-    run = await store.get(run_path(lease.run_id))
-    if run.data is not None and run.data.get("status") in ALIVE:
-        with contextlib.suppress(Conflict):  # another process ends it
-            await store.commit([Update(run.path, lost_run_fields(reason), run.update_time)])
 
 
 @dataclass(slots=True)
@@ -73,9 +52,9 @@ class Journal:
 
     ``stored`` is True once the run document exists; ``certain`` is False while a flush may have created it without a
     confirmation. ``usage`` is this run's spend on models, ``live`` the text that a model is writing now. ``pending``
-    are writes that are added to each commit. ``left_open`` are earlier runs that nobody ended. ``begun`` is the start
-    of the last run if its turn was interrupted and this run goes on with it. ``renew`` renews an expired lease, or
-    raises LeaseLost.
+    are writes that are added to each commit. ``left_open`` are earlier runs that nobody ended, with their last signs of
+    work. ``begun`` is the start of the last run if its turn was interrupted and this run goes on with it. ``renew``
+    renews an expired lease, or raises LeaseLost.
     """
 
     store: Store
@@ -91,7 +70,7 @@ class Journal:
     live: str = ""
     stored: bool = False
     certain: bool = True
-    left_open: list[str] = field(default_factory=list[str])
+    left_open: dict[str, datetime] = field(default_factory=dict[str, datetime])
     begun: Mapping[str, Any] = field(default_factory=dict[str, Any])
     _dirty: bool = False
     _written: dict[str, Any] = field(default_factory=dict)
@@ -130,12 +109,13 @@ class Journal:
         runs = await self.store.get_many([run_path(task.run_id(number)) for number in numbers])
         for number, run in zip(numbers, runs, strict=True):
             if run.data is not None:
+                events = await read_events(self.store, run)
                 if run.data.get("status") in ALIVE and task is self.lease.task:
-                    self.left_open.append(run.path)
+                    self.left_open[run.path] = last_sign(events, self.clock.now(), run.data.get("started_at"))
                 failed = run.data.get("status") == RunStatus.ERROR.value
                 goes_on = not failed and task is self.lease.task and run.data.get("turn") == task.turn
                 self.begun = self.begun if goes_on else {}
-                for event in await read_events(self.store, run):
+                for event in events:
                     payload = event.get("payload") or {}
                     if fork_before and not is_before(str(payload.get("step")), fork_before):
                         return
@@ -312,7 +292,7 @@ class Journal:
         events, writes = self.pages.closing()
         fields |= events
         is_new = not self.stored and self.certain
-        lost = [Merge(path, lost_run_fields(TAKEN_OVER)) for path in self.left_open]
+        lost = [Merge(path, lost_run_fields(TAKEN_OVER, ended_at)) for path, ended_at in self.left_open.items()]
         return [*writes, Create(self.pages.run, fields) if is_new else Merge(self.pages.run, fields), *lost, *also]
 
     def _identity(self) -> dict[str, Any]:

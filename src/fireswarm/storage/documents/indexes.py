@@ -110,7 +110,7 @@ UNINDEXED: dict[str, tuple[str, ...]] = {
         "created_at",
         "instructions",
     ),
-    RUNS: ("events", "artifacts", "summary", "usage", "live", "ended_at", "error"),
+    RUNS: ("events", "artifacts", "summary", "usage", "live", "ended_at", "noticed_at", "error"),
     JOURNAL: ("events",),
     KEYS: ("session_hash", "assigned_to", "created_at"),
     MAILBOX: ("payload", "expires_at"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +10,11 @@ from fireswarm.contracts.limits import MAX_ERROR_CHARS, MAX_STORED_SUMMARY_CHARS
 from fireswarm.contracts.ports import DELETE_FIELD, SERVER_TIME, Merge, Snapshot, Update
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Lease, StatusReason, Task, TaskStatus
+from fireswarm.runs.sinks.run_ends import last_renewal, last_sign
+from fireswarm.runs.sinks.run_reader import Event
 from fireswarm.storage.documents.build import next_check, next_sweep, run_identity
 from fireswarm.storage.documents.paths import run_path
-from fireswarm.swarm.board.rules import BoardRules
+from fireswarm.swarm.board.rules import BoardContext, BoardRules
 
 SET_ASIDE: dict[str, Any] = {
     "status": TaskStatus.BLOCKED.value,
@@ -75,16 +77,18 @@ def count_failure(task: Task, rules: BoardRules, *, went_on: bool) -> dict[str, 
     return {"attempt": task.attempt + (not free), "setbacks": task.setbacks + free}
 
 
-def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str) -> Merge:
-    """Return the write that ends a run whose holder cannot end it: it died or was asked to stop."""
+def end_run_write(task: Task, lease: Lease, status: RunStatus, error: str, lost_at: datetime | None = None) -> Merge:
+    """Return the write that ends a run whose holder cannot end it: it was asked to stop, or died after *lost_at*."""
     identity = run_identity(task, lease.epoch, lease.owner_agent_id, lease.claimed_at or task.updated_at)
-    ended = {
-        "status": status.value,
-        "error": error,
-        "summary": truncate(error, MAX_STORED_SUMMARY_CHARS),
-        "ended_at": SERVER_TIME,
-    }
-    return Merge(run_path(task.run_id(lease.epoch)), identity | ended)
+    ended = {"status": status.value, "error": error, "summary": truncate(error, MAX_STORED_SUMMARY_CHARS)}
+    times = {"ended_at": SERVER_TIME} if lost_at is None else {"ended_at": lost_at, "noticed_at": SERVER_TIME}
+    return Merge(run_path(task.run_id(lease.epoch)), identity | ended | times)
+
+
+def lost_at(board: BoardContext, task: Task, lease: Lease, events: Iterable[Event]) -> datetime:
+    """Return when the holder of an expired lease is known to have worked last; *events* are those of its run."""
+    renewed = last_renewal(task, lease, board.rules.lease_seconds)
+    return last_sign(events, board.clock.now(), lease.claimed_at or task.updated_at, renewed)
 
 
 def is_set_aside(data: Mapping[str, Any]) -> bool:

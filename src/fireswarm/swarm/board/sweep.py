@@ -15,6 +15,7 @@ from typing import Any
 from fireswarm.contracts.ports import DELETE_FIELD, Snapshot, Update, Write
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import WAITS_FOR_OTHERS, WAITS_FOR_TIME, StatusReason, Task, TaskStatus
+from fireswarm.runs.sinks.run_ends import describe_expiry
 from fireswarm.runs.sinks.run_reader import read_events
 from fireswarm.runs.steps import STEP_FINISHED
 from fireswarm.storage.documents import queries
@@ -25,7 +26,7 @@ from fireswarm.swarm.board.by_hand.adopt import adopt
 from fireswarm.swarm.board.by_hand.set_aside import work_on_document
 from fireswarm.swarm.board.dependents import commit_with_dependents
 from fireswarm.swarm.board.rules import BoardContext
-from fireswarm.swarm.board.state import count_failure, end_run_write, queued_fields, unleased_fields
+from fireswarm.swarm.board.state import count_failure, end_run_write, lost_at, queued_fields, unleased_fields
 from fireswarm.swarm.board.waits import check_waiting
 
 MAX_PAGES = 10
@@ -131,11 +132,11 @@ async def _reap(board: BoardContext, task: Task, snapshot: Snapshot) -> list[Wri
     if task.lease is None:  # by hand: no agent has it, and none lost it
         return [Update(snapshot.path, queued_fields(task, "nobody holds it, waits for an agent"), snapshot.update_time)]
     run = await board.store.get(run_path(task.run_id(task.lease.epoch)))
-    went_on = any(event.get("type") == STEP_FINISHED for event in await read_events(board.store, run))
+    events = await read_events(board.store, run)
+    went_on = any(event.get("type") == STEP_FINISHED for event in events)
     counts = count_failure(task, board.rules, went_on=went_on)
     attempt = counts["attempt"]
-    holder = task.lease.owner_agent_id
-    error = f"the lease of {holder} (epoch {task.epoch}) expired without a renewal: the process died or hung"
+    error = describe_expiry(task.lease)
     if attempt >= task.max_attempts and attempt > task.attempt:
         summary = f"gave up after {attempt} attempts: {error}"
         fields = unleased_fields(task, TaskStatus.BLOCKED, StatusReason.DEAD_LETTER, summary)
@@ -145,7 +146,7 @@ async def _reap(board: BoardContext, task: Task, snapshot: Snapshot) -> list[Wri
     fields["checkpoint_uri"] = run_path(task.run_id(task.lease.epoch))
     return [
         Update(snapshot.path, fields, snapshot.update_time),
-        end_run_write(task, task.lease, RunStatus.TIMEOUT, error),
+        end_run_write(task, task.lease, RunStatus.TIMEOUT, error, lost_at(board, task, task.lease, events)),
     ]
 
 

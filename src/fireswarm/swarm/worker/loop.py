@@ -22,7 +22,7 @@ from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.status import AgentState
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import Conflict, InvalidInput, LeaseLost, StoreError, StoreRejected, WorkEdited
-from fireswarm.runs.sinks.documents import end_lost_run
+from fireswarm.runs.sinks.run_ends import end_lost_run
 from fireswarm.signals.current import telemetry_in_use
 from fireswarm.signals.spans import report_end, turn_span
 from fireswarm.swarm.board import HeldLease
@@ -238,7 +238,8 @@ class Worker:
 
     async def _end_lost(self, lease: HeldLease, reason: str) -> None:
         if not self.stopping:  # a stopping worker releases its tasks, which ends their runs
-            await self._upkeep.log_failure(partial(end_lost_run, self.parts.store, lease, reason))
+            end = partial(end_lost_run, self.parts.store, lease, reason, self.parts.clock.now())
+            await self._upkeep.log_failure(end)
 
     def _pace(self, seconds: float) -> None:
         known = self._mean_turn_seconds

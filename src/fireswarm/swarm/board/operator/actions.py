@@ -13,16 +13,25 @@ from fireswarm.contracts.ports import SERVER_TIME, Clock, Create, Store, Update,
 from fireswarm.contracts.skills.artifact import Signal
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
 from fireswarm.contracts.swarm.run import RunStatus
-from fireswarm.contracts.swarm.task import NO_DEADLINE, WAITS_FOR_OTHERS, StatusReason, StepDecision, Task, TaskStatus
+from fireswarm.contracts.swarm.task import (
+    NO_DEADLINE,
+    WAITS_FOR_OTHERS,
+    Lease,
+    StatusReason,
+    StepDecision,
+    Task,
+    TaskStatus,
+)
 from fireswarm.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, TerminalTask
+from fireswarm.runs.sinks.run_reader import read_last_events
 from fireswarm.signals.spans import report_end
 from fireswarm.storage.documents.build import message_document
-from fireswarm.storage.documents.paths import message_path, task_path
+from fireswarm.storage.documents.paths import message_path, run_path, task_path
 from fireswarm.storage.documents.read import parse_readable, parse_task_snapshot, shows
 from fireswarm.swarm.board.dependents import commit_with_dependents, tell_of_retry
 from fireswarm.swarm.board.operator import answers
 from fireswarm.swarm.board.rules import BoardContext, BoardRules
-from fireswarm.swarm.board.state import end_run_write, queued_fields, unleased_fields
+from fireswarm.swarm.board.state import end_run_write, lost_at, queued_fields, unleased_fields
 from fireswarm.swarm.board.waits import waits_in_vain
 
 CANCEL_SIGNAL = "cancel"
@@ -139,9 +148,18 @@ async def end_task(board: BoardContext, task: Task, version: Any, status: TaskSt
     """
     writes: list[Write] = [Update(task_path(task.task_id), unleased_fields(task, status, None, summary), version)]
     if task.lease is not None:
-        writes.append(end_run_write(task, task.lease, RunStatus.ERROR, summary))
+        writes.append(await _end_run(board, task, task.lease, summary))
         writes.append(_stop_message(task, task.lease.owner_agent_id, summary, board.clock, board.rules))
     await commit_with_dependents(board, task, writes, status)
+
+
+async def _end_run(board: BoardContext, task: Task, lease: Lease, summary: str) -> Write:
+    """Return the write that ends the run of a task's holder: now, or when the holder was lost. That costs two reads."""
+    if lease.expires_at > board.clock.now():
+        return end_run_write(task, lease, RunStatus.ERROR, summary)
+    run = await board.store.get(run_path(task.run_id(lease.epoch)))
+    events = (await read_last_events(board.store, run, 0, 1)).events
+    return end_run_write(task, lease, RunStatus.ERROR, summary, lost_at(board, task, lease, events))
 
 
 def _stop_message(task: Task, owner: str, reason: str, clock: Clock, rules: BoardRules) -> Write:

@@ -97,7 +97,7 @@ async def _read(swarm: Swarm, given: Mapping[str, str], span: queries.Span, curs
     }
     snapshots = await store.query(queries.page(RUNS, "started_at", limit + 1, after, span, **chosen))
     runs, others = parse_all(snapshots[:limit], parse_run_snapshot)
-    rows = [RunRow(run, None, work_seconds(run)) for run in runs]
+    rows = [RunRow(run, None, work_seconds(run)) for run in await swarm.parts.run_ends.complete(runs)]
     if sort == "longest":
         rows.sort(key=lambda row: row.seconds or 0.0, reverse=True)
     elif sort == "dearest":

@@ -34,7 +34,8 @@ async def show(visit: Visit) -> Shown:
     before = int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else 0
     found = await read_last_events(store, snapshot, before, READ_PAGES)
     rows = [_row(event) for event in found.events]
-    values = {"run": parse_run_snapshot(snapshot), "events": rows, "earlier": found.earlier, "before": before}
+    [run] = await visit.swarm.parts.run_ends.complete([parse_run_snapshot(snapshot)])
+    values = {"run": run, "events": rows, "earlier": found.earlier, "before": before}
     return Shown("run.html", values)
 
 

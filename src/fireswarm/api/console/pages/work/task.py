@@ -48,7 +48,7 @@ async def show(visit: Visit) -> Shown:
     tree, chain_runs = await feed.remember(("tree", chain), TREE_SECONDS, lambda: _read_tree(swarm, task))
     tree = [task if item.task_id == task.task_id else item for item in tree]
     now = swarm.parts.clock.now()
-    runs = parse_readable(found, parse_run_snapshot)
+    runs = await swarm.parts.run_ends.complete(parse_readable(found, parse_run_snapshot), [task])
     answer = await read_answer(swarm.parts.blobs, task)
     parts = swarm.parts
     limits = await feed.remember(
@@ -113,7 +113,7 @@ async def _read_tree(swarm: Swarm, task: Task) -> tuple[list[Task], list[RunDocu
     """Return the tasks of a task's objective and the first of their runs."""
     tree = await swarm.objective(task)
     found = await swarm.parts.store.query(replace(queries.runs_of(task.trace.chain_id), limit=MAX_CHAIN_RUNS))
-    return tree, parse_readable(found, parse_run_snapshot)
+    return tree, await swarm.parts.run_ends.complete(parse_readable(found, parse_run_snapshot), tree)
 
 
 def _with_depth(tasks: list[Task]) -> list[tuple[int, Task]]:
