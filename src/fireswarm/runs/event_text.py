@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from fireswarm.contracts.limits import clip
 from fireswarm.contracts.llm.decision import StepStatus
 from fireswarm.contracts.swarm.event import EventType
+from fireswarm.runs.steps import STEP_FAILED, step_name
 
 Payload = Mapping[str, Any]
+
+QUESTION = "question"
+"""The kind that readers are shown for a step that stopped to ask a person: it did not fail."""
+
+_STOPPED_TO_ASK = "NeedsAnswer:"
+"""Beginning of the error of a step that stopped until a person answers."""
+
+_ALLOW = re.compile(r"Allow [^:]{1,100}: ")
+"""Beginning of a request for approval; what would be executed follows."""
+
+_STEPS = {
+    "llm": "call of the model",
+    "budget": "budget that is left",
+    "act": "action",
+    "ask": "question to a person",
+    "approve": "decision of a person about action",
+    "asked": "note of the question about action",
+    "denied": "refusal of action",
+}
+"""Kinds of steps in words."""
 
 
 def describe_event(kind: EventType, payload: Payload) -> str:
     """Return an event in words, on one line; "" if its type says all."""
     tell = _TOLD.get(kind)
     return tell(payload) if tell else ""
+
+
+def describe_journal_event(payload: Payload) -> str:
+    """Return an event of the journal in words: its step, of which ``0/llm:1.0:7423`` is a call, and what failed."""
+    head, _, place = step_name(str(payload.get("step", ""))).partition(":")
+    kind = head.rpartition("/")[2]
+    step = f"{_STEPS.get(kind, kind)} {place.partition('/')[0].partition(':')[0]}".strip()
+    reason = str(payload.get("error") or payload.get("reason") or "")
+    return ": ".join(text for text in (step, reason) if text)
+
+
+def describe_question(kind: str, payload: Payload) -> str:
+    """Return in words what a step asked a person that stopped until the answer; "" for any other event."""
+    error = str(payload.get("error") or "")
+    if kind != STEP_FAILED or not error.startswith(_STOPPED_TO_ASK):
+        return ""
+    text = " ".join(error.removeprefix(_STOPPED_TO_ASK).split())
+    if not text:
+        return "asked a person"
+    request = _ALLOW.match(text)
+    return f"asked for approval: {text[request.end() :]}" if request else f"asked a person: {text}"
 
 
 def _candidates(payload: Payload) -> str:
@@ -57,7 +100,7 @@ def _describe_decision(payload: Payload) -> str:
     return f"{actions}: {clip(str(payload.get('reasoning_summary', '')), 160)}"
 
 
-def _describe_step(payload: Payload) -> str:
+def _describe_executed(payload: Payload) -> str:
     params: Payload = payload.get("params", {})
     what = params.get("command") or params.get("skill") or params.get("tool") or params.get("question") or ""
     out = payload.get("stdout_summary") or payload.get("stderr_summary") or ""
@@ -86,7 +129,7 @@ _TOLD: dict[EventType, Callable[[Payload], str]] = {
     EventType.LLM_REQUEST_FAILED: lambda p: str(p.get("error")),
     EventType.LLM_DECISION_DECODED: _describe_decision,
     EventType.SKILL_INVOCATION_STARTED: lambda p: clip(str(p.get("reason", "")), 160),
-    EventType.SKILL_STEP_EXECUTED: _describe_step,
+    EventType.SKILL_STEP_EXECUTED: _describe_executed,
     EventType.STEP_RETRY_SCHEDULED: lambda p: f"step {p.get('step_id')} once more",
     EventType.SKILL_INVOCATION_FINISHED: lambda p: clip(str(p.get("reason", "")), 160),
     EventType.SIGNAL_RECEIVED: lambda p: str(p.get("signal")),

@@ -80,6 +80,17 @@ async def test_refused_objective_is_explained_once(swarm: SwarmRig, printed: Con
     assert printed.file.getvalue().endswith("turn_failed                 This objective needs a model\n")
 
 
+def test_step_that_stops_to_ask_did_not_fail(printed: Console) -> None:
+    asked = {"step": f"0/approve:1.1/{'7' * 40}:74234e98afe7498f", "error": "NeedsAnswer: Allow Bash: make clean"}
+    failed = {"step": "0/llm:1.0:74234e98afe7498f", "error": "it answered 400"}
+    events = [{"type": "step_failed", "ts": datetime.now(UTC), "payload": payload} for payload in (asked, failed)]
+    RunEventPrinter(printed, "info").print({"task_id": "t", "role": "scout"}, events)
+    assert isinstance(printed.file, io.StringIO)
+    first, second = printed.file.getvalue().splitlines()
+    assert first.endswith("question                    asked for approval: make clean")
+    assert second.endswith("step_failed                 0/llm:1.0: it answered 400")
+
+
 MADE = {
     "checklist.md": ("checklist", "# Checklist\n\n- [ ] water the basil\n"),
     "hits.md": ("keyword_list", "".join(f"- line {number}\n" for number in range(MAX_LINES + 2))),

@@ -21,6 +21,7 @@ from fireswarm.contracts.ports import Snapshot
 from fireswarm.contracts.skills.skill import NEEDS_MODEL
 from fireswarm.contracts.swarm.event import EventRecord, EventType
 from fireswarm.contracts.swarm.run import RunStatus
+from fireswarm.runs.event_text import QUESTION, describe_question
 from fireswarm.runs.sinks.run_reader import Event, RunReader
 from fireswarm.storage.documents import queries
 from fireswarm.swarm.records.run_follower import RunFollower, has_ended
@@ -79,6 +80,8 @@ class RunEventPrinter:
         step = _step_of(payload)
         detail = step or str(payload.get("skill", ""))
         said = brief(str(payload.get("error") or payload.get("reason") or ""))
+        if asked := describe_question(kind, payload):
+            kind, detail, said = QUESTION, asked, ""
         if why := payload.get("without_model"):  # the rest of the text is printed by agents at their start
             said = f"by its code, {str(why).partition(',')[0]}"
         line = Text()
@@ -168,6 +171,8 @@ class RunPrinter:
 def severity(event: Event) -> int:
     """Return the severity of an event: 0 is shown only at level debug, 3 is an error."""
     kind = str(event.get("type"))
+    if describe_question(kind, event.get("payload") or {}):
+        return SEVERITY["info"]
     if kind in FAILED:
         return SEVERITY["error"]
     if kind in WARNINGS:
