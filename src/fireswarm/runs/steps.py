@@ -31,6 +31,7 @@ CALL_RECORDS = ("act", "ask", "denied", "left")
 _HASH = re.compile(r":[0-9a-f]{16}$")
 _FIRST_OF_ANSWER = re.compile(r"0/(?:steering|budget|count|summary|llm):(\d{1,9})(?!\d)")
 _ANSWER = re.compile(r"0/llm:(\d{1,9})\.0:")
+_ANY_ANSWER = re.compile(r"\d{1,9}/llm:\d")
 _LATER_PHASE = re.compile(r"planned:|[1-9]\d*/")
 
 
@@ -54,6 +55,11 @@ def number_of_answer(step: str) -> int:
     """Return which answer of the model in its first phase a step holds; 0 for any other step."""
     found = _ANSWER.match(step)
     return int(found[1]) if found else 0
+
+
+def is_answer(step: str) -> bool:
+    """Return True for a step that holds an answer of the model, in any phase."""
+    return _ANY_ANSWER.match(step) is not None
 
 
 def fork_limits(forks: Sequence[int | None]) -> list[int]:

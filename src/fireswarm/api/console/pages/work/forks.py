@@ -11,11 +11,14 @@ from anyio import to_thread
 
 from fireswarm.api.console.visit import Goto, Shown, Visit
 from fireswarm.client import Swarm
+from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.pipelines.scope import unified_diff
 from fireswarm.runs.assemble import system_text
 from fireswarm.runs.sinks.conversation_reader import Place, SeenAnswer, StoredConversation, find_conversation
+from fireswarm.storage.documents.paths import run_path
+from fireswarm.storage.documents.read import parse_readable, parse_run_snapshot
 from fireswarm.swarm.records.artifacts import read_answer
 
 SHOWN_ANSWERS = 25
@@ -43,13 +46,15 @@ async def show_conversation(visit: Visit) -> Shown:
     talks = [await _find_talk(visit, each) for each in tasks]
     places = sorted({place for talk in talks for place in talk.places})
     answers = [await read_answer(swarm.parts.blobs, each) for each in tasks] if len(tasks) > 1 else []
+    more = len(places) > start + SHOWN_ANSWERS
     values = {
         "task": task,
         "tasks": tasks,
         "talks": talks,
         "beside": tasks[1] if len(tasks) > 1 else None,
         "rows": await _read_rows(talks, places[start : start + SHOWN_ANSWERS]),
-        "next": start + SHOWN_ANSWERS if len(places) > start + SHOWN_ANSWERS else 0,
+        "next": start + SHOWN_ANSWERS if more else 0,
+        "failures": [] if more else [found for each in tasks if (found := await _find_failure(swarm, each))],
         "instructions": _instructions_of(swarm, task),
         "is_long": any(len(answer) > MAX_COMPARED_CHARS for answer in answers),
         "difference": "",
@@ -57,6 +62,19 @@ async def show_conversation(visit: Visit) -> Shown:
     if answers and not values["is_long"]:
         values["difference"] = await to_thread.run_sync(_compare, answers[0], answers[1])
     return Shown("conversation.html", values)
+
+
+async def _find_failure(swarm: Swarm, task: Task) -> dict[str, Any] | None:
+    """Return the last run of a task with why it failed or ended early; None if it did not."""
+    if not task.epoch:
+        return None
+    snapshot = await swarm.parts.store.get(run_path(task.run_id(task.epoch)))
+    runs = parse_readable([snapshot] if snapshot.data is not None else [], parse_run_snapshot)
+    run = next(iter(await swarm.parts.run_ends.complete(runs, [task])), None)
+    if run is not None and run.status in (RunStatus.ERROR, RunStatus.TIMEOUT):
+        return {"task": task, "run": run, "failed": True, "reason": run.error or run.summary}
+    reason = (task.error or task.summary) if task.given_up else ""
+    return {"task": task, "run": run, "failed": False, "reason": reason} if reason else None
 
 
 def _instructions_of(swarm: Swarm, task: Task) -> str:

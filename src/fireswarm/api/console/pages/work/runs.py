@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from fireswarm.api.console.visit import Shown, Visit
 from fireswarm.contracts.swarm.event import EventType
-from fireswarm.errors import NotFound
-from fireswarm.runs.event_text import describe_event
+from fireswarm.errors import InvalidInput, NotFound
+from fireswarm.runs.event_text import QUESTION, describe_event, describe_journal_event, describe_question
 from fireswarm.runs.sinks.run_reader import read_last_events
-from fireswarm.runs.steps import number_of_answer
+from fireswarm.runs.steps import STEP_FINISHED, STEP_REPLAYED, is_answer, number_of_answer
 from fireswarm.storage.documents.paths import run_path
 from fireswarm.storage.documents.read import parse_run_snapshot
 
@@ -18,9 +18,6 @@ READ_PAGES = 8
 """Pages of a journal that are read, of 16 events or a few more each: each costs a read, also at each refresh."""
 
 MAX_DIGITS = 6
-STEPS = {"llm": "call of the model", "budget": "budget that is left", "act": "action"}
-"""Kinds of steps in words."""
-
 KINDS = {kind.value: kind for kind in EventType}
 
 
@@ -34,8 +31,20 @@ async def show(visit: Visit) -> Shown:
     before = int(given) if given.isdecimal() and len(given) <= MAX_DIGITS else 0
     found = await read_last_events(store, snapshot, before, READ_PAGES)
     rows = [_row(event) for event in found.events]
-    [run] = await visit.swarm.parts.run_ends.complete([parse_run_snapshot(snapshot)])
-    values = {"run": run, "events": rows, "earlier": found.earlier, "before": before}
+    run = parse_run_snapshot(snapshot)
+    try:
+        task = await visit.swarm.get(run.task_id)
+    except (NotFound, InvalidInput):
+        task = None
+    [run] = await visit.swarm.parts.run_ends.complete([run], [task] if task else [])
+    values = {
+        "run": run,
+        "task": task,
+        "events": rows,
+        "earlier": found.earlier,
+        "before": before,
+        "talks": any(row["answered"] for row in rows) or bool((found.earlier or before) and run.usage.get("calls")),
+    }
     return Shown("run.html", values)
 
 
@@ -44,12 +53,10 @@ def _row(found: Any) -> dict[str, Any]:
     event: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {"type": found}
     kind, given = str(event.get("type")), event.get("payload")
     payload: dict[str, Any] = dict(cast("Mapping[str, Any]", given)) if isinstance(given, Mapping) else {}
-    text = describe_event(KINDS[kind], payload) if kind in KINDS else _describe_step(str(payload.get("step", "")))
-    shown = {"at": event.get("ts"), "kind": kind.replace("_", " "), "text": text, "payload": payload}
-    return shown | {"answer": number_of_answer(str(payload.get("step")))}
-
-
-def _describe_step(step: str) -> str:
-    """Return a step's id in words: ``0/llm:1.0:7423`` is a call of the model."""
-    kind, _, more = step.rpartition("/")[2].partition(":")
-    return f"{STEPS.get(kind, kind)} {more.partition(':')[0]}".strip()
+    asked = describe_question(kind, payload)
+    text = asked or (describe_event(KINDS[kind], payload) if kind in KINDS else describe_journal_event(payload))
+    named = QUESTION if asked else kind.replace("_", " ")
+    shown = {"at": event.get("ts"), "kind": named, "text": text, "payload": payload}
+    step = str(payload.get("step"))
+    answered = kind in (STEP_FINISHED, STEP_REPLAYED) and is_answer(step)
+    return shown | {"answer": number_of_answer(step), "answered": answered}

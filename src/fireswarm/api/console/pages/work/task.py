@@ -71,6 +71,7 @@ async def show(visit: Visit) -> Shown:
         "holder": await _state_of_holder(swarm, task),
         "files": [(name_of(artifact), artifact) for artifact in (task.result.artifacts if task.result else ())],
         "runs": runs,
+        "talks": task.continues is not None or any(run.usage.get("calls") for run in runs),
         "tree": [(depth, item) for depth, item in _with_depth(tree)][:SHOWN_TREE],
         "tree_size": len(tree),
         "graph": draw_graph(tree) if len(tree) > 1 else None,
