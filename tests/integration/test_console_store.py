@@ -14,10 +14,12 @@ import pytest
 from fireswarm.api.console.access import ConsoleRole
 from fireswarm.api.console.pages.work.files import sort_rows
 from fireswarm.client import Swarm
+from fireswarm.contracts.ports import Delete, Merge
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.skills.skill import Fact
 from fireswarm.contracts.swarm.envelope import Envelope, TaskRef
 from fireswarm.settings import Settings
+from fireswarm.storage.documents.paths import MEMORY, task_path
 from fireswarm.swarm.opening.archive import MAX_BACKUPS, restore
 from tests.support.console import Browser, open_browser
 from tests.support.swarm import SwarmRig, done, open_test_swarm
@@ -31,9 +33,14 @@ async def browser() -> AsyncGenerator[Browser]:
         yield opened
 
 
-async def learn(swarm: SwarmRig, value: str) -> None:
-    fact = Fact(bucket="office", key="door", value=value, evidence=("plan.pdf, page 3",))
-    await swarm.store.commit(await swarm.core.memory.learn("s1", "", [fact]))
+async def learn(swarm: SwarmRig, value: str, task_id: str = "", source: str = "") -> None:
+    fact = Fact(bucket="office", key="door", value=value, evidence=("plan.pdf, page 3",), source=source)
+    await swarm.store.commit(await swarm.core.memory.learn("s1", task_id, [fact]))
+
+
+async def address_of_fact(browser: Browser) -> str:
+    [address] = re.findall(r'href="/ui(/memory/[^"]+)"', await browser.page("/memory"))
+    return address
 
 
 async def test_query_shows_its_documents_its_index_and_its_reads(browser: Browser) -> None:
@@ -114,6 +121,54 @@ async def test_fact_has_a_history_and_is_marked_as_wrong_and_right(browser: Brow
     assert sent.headers["location"].startswith("/ui/memory?done=fact_forgotten.")
     assert await browser.page(address, 404)
     assert await browser.page("/memory/nothing", 404)
+
+
+@pytest.mark.parametrize(
+    ("source", "shown", "listed"),
+    [
+        ("", "", "<td>task <a href="),
+        ("scout, task {}", "", "<td>scout, task <a href="),
+        ("{}", "", "<td><a href="),
+        ("plan <1>", "plan &lt;1&gt;; ", "<td>plan &lt;1&gt;</td>"),
+    ],
+)
+async def test_fact_names_the_role_and_the_task_that_wrote_it(
+    browser: Browser, source: str, shown: str, listed: str
+) -> None:
+    task = await browser.swarm.submit("look at <doors>")
+    await learn(browser.swarm, "red", task.task_id, source.format(task.task_id))
+    link = f'<a href="/ui/tasks/{task.task_id}">'
+    page = await browser.page(await address_of_fact(browser))
+    assert f"<dd>{shown}scout in {link}look at &lt;doors&gt;</a></dd>" in page
+    facts = await browser.page("/memory")
+    assert listed in facts and facts.count(link) == listed.count("<a ")
+
+
+@pytest.mark.parametrize("earlier_version", [False, True])
+async def test_corrected_value_is_of_a_person_and_the_task_belongs_to_the_wrong_one(
+    browser: Browser, *, earlier_version: bool
+) -> None:
+    swarm = browser.swarm
+    task = await swarm.submit("look at doors")
+    await learn(swarm, "red", task.task_id)
+    await swarm.clock.advance(60)
+    address = await address_of_fact(browser)
+    fact_id = address.rpartition("/")[2]
+    await swarm.client.correct_fact(fact_id, "blue")
+    stored = (await swarm.store.get(f"{MEMORY}/{fact_id}")).data or {}
+    assert not stored["source_task_id"]
+    if earlier_version:
+        await swarm.store.commit([Merge(f"{MEMORY}/{fact_id}", {"source_task_id": task.task_id})])
+    now, _, before = (await browser.page(address)).partition("<h2>Earlier values</h2>")
+    assert "<dd>a person, who corrected it</dd>" in now and task.task_id not in now
+    assert f'By scout in <a href="/ui/tasks/{task.task_id}">' in before
+
+
+async def test_fact_of_a_task_that_was_deleted_keeps_its_source(browser: Browser) -> None:
+    task = await browser.swarm.submit()
+    await learn(browser.swarm, "red", task.task_id)
+    await browser.swarm.store.commit([Delete(task_path(task.task_id))])
+    assert f"<dd>task {task.task_id}</dd>" in await browser.page(await address_of_fact(browser))
 
 
 async def test_mail_of_one_task_is_shown_alone(browser: Browser) -> None:

@@ -165,7 +165,7 @@ class Memory:
             raise InvalidInput(f"{snapshot.id} is the summary of a task: mark it as wrong, a summary is not corrected")
         changed = {"value": value, "source": CORRECTED_BY, "evidence": (), "confidence": 1.0}
         fact = parse_fact(snapshot).model_copy(update={**changed, "learned_at": self.clock.now()})
-        fields = self._fields(str(data.get("session_hash") or ""), str(data.get("source_task_id") or ""), fact)
+        fields = self._fields(str(data.get("session_hash") or ""), "", fact)  # no task wrote this value
         fields.pop("project", None)  # it stays in the project of whoever learned it
         current, *versions = self._replace(snapshot, fields)
         if not isinstance(current, Merge):
@@ -183,6 +183,14 @@ class Memory:
 
     async def history(self, fact_id: str) -> list[Fact]:
         """Return the values that a fact has had, newest first; the first one is the current value."""
+        current, *earlier = await self.find_values(fact_id)
+        return [parse_fact(current), *parse_readable(earlier, parse_fact)]
+
+    async def find_values(self, fact_id: str) -> list[Snapshot]:
+        """Return the documents of the values that a fact has had, newest first; the first one is the fact's own.
+
+        Raises NotFound, InvalidInput.
+        """
         snapshot = await self.find(fact_id)
         fact, data = parse_fact(snapshot), snapshot.data or {}
         versions = await self.store.query(queries.fact_versions(snapshot.path))
@@ -192,7 +200,7 @@ class Memory:
             for item in sorted(versions, key=_learned_at, reverse=True)
             if item.id != version_of(data)
         ]
-        return [fact, *parse_readable(earlier, parse_fact)]
+        return [snapshot, *earlier]
 
     @property
     def _shared(self) -> dict[str, Any]:
