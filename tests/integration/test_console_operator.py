@@ -200,6 +200,23 @@ async def test_find_runs_an_action_and_opens_a_file(browser: Browser) -> None:
     assert re.fullmatch(r"/ui/tasks/[^/]+/files/0/shown", found.headers["location"])
 
 
+async def test_find_looks_at_the_summaries_of_tasks_too(browser: Browser) -> None:
+    swarm = browser.swarm
+    boat = await swarm.submit("paint the boat", max_attempts=1)
+    await swarm.settle(await swarm.claim_one(), Failed(f"no <space> left on device {CONSOLE_SECRET}"))
+    await swarm.submit("paint the gate")
+    for words in ("SPACE left", "boat device"):
+        found = await browser.client.get("/ui/jump", params={"q": words})
+        assert found.headers["location"] == f"/ui/tasks/{boat.task_id}", words
+    page = await browser.page("/jump?q=retry+device")
+    assert "no &lt;space&gt; left on device" in page and f"/tasks/{boat.task_id}/retry" in page
+    assert CONSOLE_SECRET not in page and "space" not in await browser.page("/jump?q=paint")
+    assert "Nothing has" in await browser.page(f"/jump?q=device+{CONSOLE_SECRET[:9]}")
+    await swarm.claim_one("scout-busy")
+    browser.console.feed.forget()
+    assert "Nothing has" in await browser.page("/jump?q=scout-busy")
+
+
 async def test_tasks_are_filtered_by_words_and_by_the_time_of_their_change(browser: Browser) -> None:
     swarm = browser.swarm
     await swarm.submit("paint the old boat", role="scout")

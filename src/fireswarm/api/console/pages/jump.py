@@ -49,7 +49,7 @@ ORDERS = ("pause", "resume", "drain")
 class Hit:
     """A place or an action that was found. ``kind`` is what it is, ``path`` its address below the console.
 
-    ``action`` is the first word of an action, "" for a place.
+    ``action`` is the first word of an action, "" for a place. ``told`` is the summary of a task that was found by it.
     """
 
     kind: str
@@ -57,6 +57,7 @@ class Hit:
     path: str
     task: Task | None = None
     action: str = ""
+    told: str = ""
 
 
 async def show(visit: Visit) -> Shown | Goto:
@@ -82,27 +83,46 @@ async def _find(visit: Visit, text: str, words: list[str]) -> list[Hit]:
     for each in (await keep_schedules(visit)).schedules:
         if _has_words(clean(f"{each.schedule_id} {each.objective}"), words):
             found.append(Hit("schedule", each.schedule_id, f"/schedules/{quote_part(each.schedule_id)}"))
-    texts = {task.task_id: clean(f"{task.objective} {task.assigned_to} {task.task_id}") for task in newest}
-    tasks = [task for task in newest if _has_words(texts[task.task_id], words)]
+    texts = {task.task_id: _texts_of(task, clean) for task in newest}
+    tasks = [_at(task, told) for task in newest if (told := _match(task, texts[task.task_id], words)) is not None]
     actions: list[Hit] = []
     if visit.visitor.acts and words[0] in (RETRY, CANCEL):
-        named = [task for task in newest if _has_words(texts[task.task_id], words[1:])]
-        actions = [_at(task, words[0]) for task in named if _allows(task, words[0])]
+        actions = [
+            _at(task, told, words[0])
+            for task in newest
+            if _allows(task, words[0]) and (told := _match(task, texts[task.task_id], words[1:])) is not None
+        ]
     elif visit.visitor.acts and words[0] in ORDERS:
         now = visit.swarm.parts.clock.now()
         names = [*sorted(visit.swarm.parts.roles), *(agent.agent_id for agent in living if agent.lives_at(now))]
         actions = [Hit("action", name, "/agents", None, words[0]) for name in names if _has_words(name, words[1:])]
     if not tasks and len(text) >= MIN_PREFIX_CHARS and " " not in text:
         with contextlib.suppress(NotFound, InvalidInput):
-            tasks = [await visit.swarm.find(text)]
+            tasks = [_at(await visit.swarm.find(text))]
     if _is_run_id(text) and (await visit.swarm.parts.store.get(run_path(text))).data is not None:
         found.append(Hit("run", text, f"/runs/{quote_part(text)}"))
-    return [*actions, *found, *(_at(task) for task in tasks), *_find_files(newest, words, clean)]
+    return [*actions, *found, *tasks, *_find_files(newest, words, clean)]
 
 
-def _at(task: Task, action: str = "") -> Hit:
+def _texts_of(task: Task, clean: Callable[[str], str]) -> tuple[str, str]:
+    """Return what names a task, and its summary, which has the first line of its error.
+
+    The summary of a task in progress only names its agent, which is found itself.
+    """
+    summary = "" if task.status is TaskStatus.IN_PROGRESS else clean(task.summary)
+    return clean(f"{task.objective} {task.assigned_to} {task.task_id}"), summary
+
+
+def _match(task: Task, texts: tuple[str, str], words: Sequence[str]) -> str | None:
+    """Return "" if what names a task has all words, its summary if they are in both, and None otherwise."""
+    if _has_words(texts[0], words):
+        return ""
+    return task.summary if _has_words(" ".join(texts), words) else None
+
+
+def _at(task: Task, told: str = "", action: str = "") -> Hit:
     """Return the hit of a task, or of an action on it."""
-    return Hit("action" if action else "task", task.objective, f"/tasks/{quote_part(task.task_id)}", task, action)
+    return Hit("action" if action else "task", task.objective, f"/tasks/{quote_part(task.task_id)}", task, action, told)
 
 
 def _allows(task: Task, action: str) -> bool:
