@@ -13,7 +13,7 @@ import pytest
 from fireswarm.contracts.ports import DELETE_FIELD, Merge
 from fireswarm.contracts.swarm.run import RunStatus
 from fireswarm.contracts.swarm.task import Task, TaskSpec
-from fireswarm.runs.sinks.run_ends import end_lost_run
+from fireswarm.runs.sinks.run_ends import NOT_HELD, end_lost_run
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents.paths import run_path, task_path
 from fireswarm.swarm.board import HeldLease
@@ -169,7 +169,7 @@ async def test_suspended_process_did_not_work_after_its_lease_had_expired(browse
     assert await worked(swarm, held) == LEASE_SECONDS
 
 
-async def test_command_lists_lost_runs_with_their_work(tmp_path: Path) -> None:
+async def test_commands_show_lost_runs_with_their_work(tmp_path: Path) -> None:
     lay_out(tmp_path, {}, settings={})
     async with open_parts(load_settings(tmp_path, {})) as parts:
         submitted = await parts.board.submit(TaskSpec(objective="dies", assigned_to="scout", session_hash="s"))
@@ -188,3 +188,5 @@ async def test_command_lists_lost_runs_with_their_work(tmp_path: Path) -> None:
         await parts.store.commit([Merge(run_path(task.run_id(1)), run)])
     listed = (await anyio.to_thread.run_sync(command, tmp_path, "runs")).stdout
     assert "timeout" in listed and "6.0 s" in listed
+    shown = (await anyio.to_thread.run_sync(command, tmp_path, "show", task.task_id)).stdout
+    assert NOT_HELD in shown and "progress" not in shown

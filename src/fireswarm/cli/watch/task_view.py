@@ -54,7 +54,7 @@ async def look(swarm: Swarm, task: Task) -> Seen:
     """Read a task's runs, relatives and events."""
     query = queries.newest(RUNS, "started_at", SHOWN_RUNS, task_id=task.task_id)
     found_runs = await swarm.parts.store.query(query)
-    runs = tuple(parse_readable(found_runs, parse_run_snapshot))
+    runs = tuple(await swarm.parts.run_ends.complete(parse_readable(found_runs, parse_run_snapshot), [task]))
     events = tuple(await read_events(swarm.parts.store, found_runs[0])) if found_runs else ()
     relatives = await swarm.relatives(task)
     why = await swarm.explain(task, relatives)
