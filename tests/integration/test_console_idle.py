@@ -122,13 +122,19 @@ async def test_documents_that_nobody_works_on_are_named_with_their_reason(browse
     await swarm.store.commit([
         Create("agent_tasks/hand-1", {"status": "queued", "assigned_to": "ghost", "objective": "paint"}),
         Create("agent_tasks/hand-2", broken | {"priority": "very <b>high"}),
+        Create("agent_runs/hand-3.1", {"status": "completed", "started_at": swarm.clock.now()}),
         Create("agent_schedules/late", {"assigned_to": "scout", "cron": "soon", "task": {"objective": "x"}}),
     ])  # fmt: skip
     browser.console.feed.forget()
     assert 'href="/ui/store/check"' in await browser.page("/inbox")
     page = await browser.page("/store/check")
     assert "no role of this swarm has the name" in text_of(page) and "<b>high" not in page
-    for address in ("agent_tasks?id=hand-1", "agent_tasks?id=hand-2", "agent_schedules?id=late"):
+    for address in (
+        "agent_tasks?id=hand-1",
+        "agent_tasks?id=hand-2",
+        "agent_runs?id=hand-3.1",
+        "agent_schedules?id=late",
+    ):
         assert f'href="/ui/store/{address}"' in page
     shown = await browser.page("/store/agent_tasks?id=hand-2")
     assert "<details open>" in shown and "very &lt;b&gt;high" in shown and "hand-1" not in shown

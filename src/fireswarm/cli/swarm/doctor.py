@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,10 +27,10 @@ from fireswarm.cli.shared.options import (
 )
 from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
-from fireswarm.contracts.ports import Query, Snapshot
+from fireswarm.contracts.ports import Query
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.task import TaskStatus
-from fireswarm.errors import FireswarmError, MissingApiKey, NewerDocument
+from fireswarm.errors import FireswarmError, MissingApiKey
 from fireswarm.llm.budget import Meter
 from fireswarm.processes.confinement.paths.late_names import set_aside_left
 from fireswarm.processes.confinement.programs import find_program
@@ -42,8 +42,7 @@ from fireswarm.settings.model_limits import UNKNOWN, limits_of
 from fireswarm.settings.packaged import packaged_path
 from fireswarm.skills.packs.catalog import Catalog
 from fireswarm.storage.documents import queries
-from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, NOTICES, RUNS, TASKS, task_path
-from fireswarm.storage.documents.read import parse_all, parse_run_snapshot, parse_task_snapshot
+from fireswarm.storage.documents.paths import AGENTS, MAILBOX, MEMORY, RUNS, TASKS, task_path
 
 MOST_AGENTS = 50
 """Heartbeats, the newest, among which one of a living agent is looked for."""
@@ -320,14 +319,9 @@ async def _documents(swarm: Swarm, most: int) -> list[Finding]:
 
 async def _unreadable(swarm: Swarm, stalled: Collection[str], most: int) -> list[Finding]:
     """List documents that no page and no agent can read, with the reason: *most* of them, without the stalled ones."""
-    faults: dict[str, str] = {}
-    for collection, order, parse, filters in _kinds_of_documents():
-        named = queries.newest(collection, order, MOST_DOCUMENTS, **filters)
-        chosen = [named] if order else []
-        for query in (*chosen, replace(named, order_by=())):  # the second one also finds those without a time
-            for snapshot, error in parse_all(await swarm.parts.store.query(query), parse)[1]:
-                advice = "" if isinstance(error, NewerDocument) else ". Correct the document, or delete it"
-                faults[snapshot.path] = f"{str(error).rstrip('.')}{advice}"
+    from fireswarm.swarm.opening.unreadable import MOST_DOCUMENTS, find_unreadable
+
+    faults = await find_unreadable(swarm.parts.store)
     said = [fault for path, fault in faults.items() if path not in stalled]
     if not said:
         told = f"those that were read, up to {MOST_DOCUMENTS} of each kind, are valid"
@@ -337,29 +331,6 @@ async def _unreadable(swarm: Swarm, stalled: Collection[str], most: int) -> list
         rest = f"{len(said) - most:,} more cannot be read: `swarm doctor --json` lists all"
         findings.append(Finding("documents", None, rest))
     return findings
-
-
-def _kinds_of_documents() -> Sequence[tuple[str, str, Callable[[Snapshot], object], dict[str, str]]]:
-    """Return collections with the field of their order, or "", how they are read, and the type of their documents.
-
-    Schedules are checked where idle ones are looked for.
-    """
-    from fireswarm.storage.memory import parse_fact
-    from fireswarm.swarm.notices.notice import parse_notice
-    from fireswarm.swarm.records.heartbeats import parse_status
-    from fireswarm.swarm.records.mailbox import parse_message
-    from fireswarm.swarm.submission.stored_agents import parse_agent
-
-    return (
-        (TASKS, "updated_at", parse_task_snapshot, {}),
-        (RUNS, "started_at", parse_run_snapshot, {}),
-        (MAILBOX, "created_at", parse_message, {}),
-        (MEMORY, "created_at", parse_fact, {"type": "fact"}),
-        (MEMORY, "created_at", parse_fact, {"type": "session_summary"}),
-        (MEMORY, "created_at", parse_status, {"type": "agent_status"}),
-        (AGENTS, "created_at", parse_agent, {}),
-        (NOTICES, "", parse_notice, {}),
-    )
 
 
 def _kind_of(path: str) -> str:

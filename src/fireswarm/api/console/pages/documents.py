@@ -18,6 +18,7 @@ from fireswarm.contracts.ports import Operator, Query, Snapshot
 from fireswarm.errors import InvalidInput, NotFound, StoreError
 from fireswarm.storage.documents import paths, queries
 from fireswarm.swarm.opening.archive import back_up_now, data_in_use, measure
+from fireswarm.swarm.opening.unreadable import find_unreadable
 
 COLLECTIONS: Mapping[str, str] = {
     paths.TASKS: "tasks",
@@ -161,6 +162,11 @@ async def _check(visit: Visit) -> list[tuple[str, str, str]]:
     for stall in await visit.swarm.stalls():
         collection, _, name = stall.path.partition("/")
         found.append((collection, name, stall.reason))
+    known = {(collection, name) for collection, name, _ in found}
+    for path, reason in (await find_unreadable(visit.swarm.parts.store)).items():
+        collection, _, name = path.partition("/")
+        if (collection, name) not in known:
+            found.append((collection, name, reason))
     return [*found, *((paths.SCHEDULES, name, why) for name, why in await visit.swarm.schedules.find_idle())]
 
 
