@@ -17,6 +17,7 @@ import httpx2
 import psutil
 import pytest
 
+from firelite.storage import lockfile
 from firelite.storage.lockfile import read_endpoint
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import TaskStatus
@@ -235,3 +236,45 @@ async def test_other_command_waits_for_no_server_that_was_killed(root: Path) -> 
             kill_all(up)
             command: Any = await anyio.to_thread.run_sync(ok, root, "tasks")
             assert [task["objective"] for task in command] == ["one"] == await objectives(swarm)
+
+
+async def test_store_that_cannot_be_opened_is_taken_over_once_it_can(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    indexes = root / "firestore.indexes.json"
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(serving(load_settings(root, environment={})))
+        async with opened(root) as program:
+            await program.submit("one", role="scout")
+            indexes.write_text("no JSON")
+            await stack.aclose()
+
+            async def said() -> bool:
+                return "store.db cannot be taken over: The index file" in caplog.text
+
+            await until(said, seconds=PATIENCE_SECONDS, what="a warning")
+            indexes.unlink()
+            assert await objectives(program) == ["one"]
+
+
+async def test_data_file_that_was_deleted_is_not_made_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[bool] = []
+
+    def look(path: Path) -> str | None:
+        looks.append(data_of(root).exists())
+        return read_endpoint(path)
+
+    monkeypatch.setattr(lockfile, "read_endpoint", look)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(serving(load_settings(root, environment={})))
+        async with opened(root) as program:
+            await program.submit("one", role="scout")
+            kept = data_of(root).rename(root / "kept.db")
+            await stack.aclose()
+
+            async def looked() -> bool:
+                return looks[-3:] == [False] * 3
+
+            await until(looked, seconds=PATIENCE_SECONDS, what="three looks without a file")
+            kept.rename(data_of(root))
+            assert await objectives(program) == ["one"]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from firelite.errors import DataFileInUse, DiskFull, FireliteError
-from fireswarm.errors import StoreError, StoreFull, StoreUnavailable
+from fireswarm.errors import FireswarmError, StoreError, StoreFull, StoreUnavailable
 from fireswarm.settings import Settings
 from fireswarm.settings.run_folders import STATE_FOLDER, add_swarm_folders, make_state_folder
 from fireswarm.swarm.opening.pipeline_files import data_path
@@ -124,29 +124,28 @@ async def standing_by(settings: Settings, held: DataFileInUse) -> AsyncGenerator
 
 
 async def _take_over(settings: Settings, endpoint: str) -> None:
-    """Serve the file at *endpoint* as soon as no process has it open, until canceled."""
+    """Serve the file at *endpoint* as soon as no process has it open, until canceled. A failure is tried again."""
     from firelite.storage.lockfile import read_endpoint
 
     path, said = settings.path(settings.store.data), ""
     while True:
         await anyio.sleep(STAND_BY_SECONDS)
-        served = read_endpoint(path)
-        if served == endpoint or not path.exists():  # a file that somebody deleted is not made again
-            continue
-        reason = f"another process serves it at {served}"
-        if served is None:
-            try:
-                with open_database(settings) as database:
-                    async with _listening(settings, database, None):
-                        logger.info("the process that served %s has ended: this one serves it now", path)
-                        await anyio.sleep_forever()
-            except DataFileInUse:  # another one was faster, or a command has it open for a moment
+        try:
+            served = read_endpoint(path)
+            if served == endpoint or not path.exists():  # a file that somebody deleted is not made again
                 continue
-            except StoreError as error:
-                reason = str(error)
-        if reason != said:
-            said = reason
-            logger.warning("%s cannot be taken over: %s. Start this command again.", path, reason.rstrip("."))
+            if served is not None:
+                raise StoreUnavailable(f"it is served at {served} now: start this command again")
+            with open_database(settings) as database:
+                async with _listening(settings, database, None):
+                    logger.info("the process that served %s has ended: this one serves it now", path)
+                    await anyio.sleep_forever()
+        except DataFileInUse:  # another one was faster, or a command has it open for a moment
+            continue
+        except (FireswarmError, FireliteError, OSError) as error:
+            if str(error) != said:
+                said = str(error)
+                logger.warning("%s cannot be taken over: %s", path, said)
 
 
 def served_elsewhere(settings: Settings) -> str:
