@@ -44,7 +44,8 @@ STAND_BY_SECONDS = 0.5
 MAX_SOCKET_PATH_BYTES = 100
 """The kernel's limit is 108 on Linux and 104 on macOS."""
 
-DIGEST_CHARS = 16
+DIGEST_CHARS = 8
+"""As long as the random part of the name of a temporary folder: no path is longer than one there."""
 
 logger = logging.getLogger(__name__)
 
