@@ -95,6 +95,42 @@ async def test_a_path_too_long_for_a_socket_is_served_from_another_folder(root: 
     assert not path.parent.exists()
 
 
+async def test_a_path_too_long_for_a_socket_is_served_also_where_temporary_folders_have_long_names(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = root / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    async with serving(settings_of(deep)) as uri, open_parts(settings_of(deep)) as swarm:
+        assert uri.startswith("firelite://unix:/tmp/fireswarm-")
+        assert await swarm.board.list() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")
+@pytest.mark.parametrize("how", ["folder of another user", "folder that all may enter", "link", "file"])
+async def test_a_folder_that_another_user_made_in_its_place_is_not_used(root: Path, how: str) -> None:
+    deep = root / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    async with serving(settings_of(deep)) as uri:
+        usual = Path(uri.removeprefix("firelite://unix:")).parent
+    target = root / "made"
+    target.mkdir(mode=0o700)
+    if how == "link":
+        usual.symlink_to(target)
+    elif how == "file":
+        usual.touch(mode=0o600)
+    else:
+        usual.mkdir(mode=0o755 if "all" in how else 0o700)
+        os.chown(usual, OTHER_USER if "another" in how else os.geteuid(), -1)
+    try:
+        async with serving(settings_of(deep)) as uri, open_parts(settings_of(deep)) as swarm:
+            other = Path(uri.removeprefix("firelite://unix:")).parent
+            assert other != usual and other.stat().st_mode & 0o077 == 0
+            assert await swarm.board.list() == []
+    finally:
+        usual.rmdir() if usual.is_dir() and not usual.is_symlink() else usual.unlink()
+
+
 async def test_a_port_is_open_to_every_local_client(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(settings_of(root), port=0) as uri:
         monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", uri.removeprefix("firelite://"))

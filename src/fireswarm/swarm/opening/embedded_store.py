@@ -44,8 +44,7 @@ STAND_BY_SECONDS = 0.5
 MAX_SOCKET_PATH_BYTES = 100
 """The kernel's limit is 108 on Linux and 104 on macOS."""
 
-DIGEST_CHARS = 8
-"""As long as the random part of the name of a temporary folder: no path is longer than one there."""
+DIGEST_CHARS = 16
 
 logger = logging.getLogger(__name__)
 
@@ -191,8 +190,9 @@ def _usual_socket(settings: Settings) -> Path:
     beside = _socket_beside(settings)
     if len(os.fsencode(beside)) <= MAX_SOCKET_PATH_BYTES:
         return beside
-    digest = hashlib.sha256(os.fsencode(beside)).hexdigest()[:DIGEST_CHARS]
-    return Path(tempfile.gettempdir()) / f"fireswarm-{digest}" / "store.sock"
+    name = f"fireswarm-{hashlib.sha256(os.fsencode(beside)).hexdigest()[:DIGEST_CHARS]}"
+    usual = Path(tempfile.gettempdir(), name, "store.sock")
+    return usual if len(os.fsencode(usual)) <= MAX_SOCKET_PATH_BYTES else Path("/tmp", name, "store.sock")
 
 
 @contextlib.contextmanager
