@@ -50,9 +50,6 @@ MOST_AGENTS = 50
 MAX_STALLS = 20
 """Number of stalled tasks that are listed; JSON has all."""
 
-MOST_DOCUMENTS = 500
-"""Documents of one kind that are read: the newest, which pages show first, and as many in the order of their ids."""
-
 EXTRAS = {
     "sklearn": "predict",
     "matplotlib": "report",
