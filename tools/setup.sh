@@ -34,8 +34,8 @@ must() {
 }
 
 # System packages, for `make test` only: the sandbox's tests need bubblewrap, the tests of the PostgreSQL store a
-# PostgreSQL server of their own, those of fast searches ripgrep, those of the console Chromium. Without them those tests
-# are skipped, so a failure here does not end set-up.
+# PostgreSQL server of their own, those of fast searches ripgrep, those of the console Chromium, those of shifted clocks
+# faketime. Without them those tests are skipped, so a failure here does not end set-up.
 have_postgresql() { command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; }
 
 missing_packages() {
@@ -44,6 +44,7 @@ missing_packages() {
     have_postgresql || printf 'postgresql '
     command -v rg >/dev/null 2>&1 || printf 'ripgrep '
     command -v chromium >/dev/null 2>&1 || printf 'chromium '
+    command -v faketime >/dev/null 2>&1 || printf 'faketime '
 }
 
 may_install() { [ -z "${FIRESWARM_NO_SYSTEM_PACKAGES:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
@@ -59,7 +60,7 @@ install_package() {
 
 install_packages() {
     say "Some tests need system packages that are missing: bubblewrap for the sandbox, postgresql for the state store,"
-    say "ripgrep for fast searches, chromium for the console."
+    say "ripgrep for fast searches, chromium for the console, faketime for clocks that are off."
     say "This is root with apt-get, so they are installed now. FIRESWARM_NO_SYSTEM_PACKAGES=1 prevents that and skips those tests."
     begin "apt-get update"
     apt-get update -qq >/dev/null 2>&1 </dev/null || true
@@ -77,6 +78,7 @@ say_skipped() {
         postgresql) say "PostgreSQL is not installed: tests of the PostgreSQL store are skipped (Debian: apt-get install postgresql)" ;;
         ripgrep) say "ripgrep is not installed: tests of searches with it are skipped (Debian: apt-get install ripgrep)" ;;
         chromium) say "Chromium is not installed: tests of the console in a browser are skipped (Debian: apt-get install chromium)" ;;
+        faketime) say "faketime is not installed: no clock is off in tests of chaos (Debian: apt-get install faketime)" ;;
         esac
     done
 }

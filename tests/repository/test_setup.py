@@ -271,12 +271,13 @@ def test_uv_cache_is_in_the_tools_folder_when_the_home_folder_is_missing(machine
 
 @pytest.fixture
 def as_root(tmp_path: Path) -> Machine:
-    """A machine with root rights, apt-get, PostgreSQL, ripgrep and Chromium, but without bubblewrap."""
+    """A machine with root rights, apt-get and the programs of tests, but without bubblewrap."""
     machine = Machine(tmp_path, root=True)
     machine.program("apt-get", APT)
     machine.program("initdb", "#!/bin/sh\n")
     machine.program("rg", "#!/bin/sh\n")
     machine.program("chromium", "#!/bin/sh\n")
+    machine.program("faketime", "#!/bin/sh\n")
     return machine
 
 

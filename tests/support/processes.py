@@ -40,6 +40,11 @@ def skew_library() -> Path | None:
     return found[0] if found else None
 
 
+def skewed(library: Path, skew: str) -> dict[str, str]:
+    """Return the environment of a process whose clock is off by *skew*, such as ``+7m``; its steady clock is not."""
+    return {"LD_PRELOAD": str(library), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "NO_FAKE_STAT": "1"}
+
+
 def free_port() -> int:
     """Return a port of loopback that is free now."""
     with socket.socket() as free:
@@ -130,8 +135,7 @@ class Processes:
         if library is not None:
             for number, skew in enumerate(SKEWS):
                 shifted = {role: more[role] for role in sorted(more)[number :: len(SKEWS)]}
-                own = {"LD_PRELOAD": str(library), "FAKETIME": skew, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-                self._add_fleet(f"fleet{skew}", shifted, env | own | {"NO_FAKE_STAT": "1"})
+                self._add_fleet(f"fleet{skew}", shifted, env | skewed(library, skew))
                 self.counts["skewed_processes"] += sum(shifted.values())
         if self.newer is not None:
             self._add_fleet("newer", dict.fromkeys(self.roles, 1), env | {"CHAOS_NEWER": "1"}, self.newer)

@@ -2,6 +2,7 @@
 
 ``CHAOS_FAULTS=RATE:FILE`` lets that share of commits fail, half of them after they were applied; each adds a byte to
 the file. ``CHAOS_NEWER=1`` makes the fleet a newer version: documents have a higher schema version, and one more word.
+A process with a shifted clock (``FAKETIME``) gets another way to sleep.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import random
+import select
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -91,6 +94,13 @@ def let_commits_fail(rate: float, count: str) -> Callable[[ModuleType], None]:
     return change
 
 
+def sleep_by_select(seconds: float) -> None:
+    """Sleep as `time.sleep` does, whose call the library that shifts the clock answers with EINVAL."""
+    select.select((), (), (), seconds)
+
+
+if os.environ.get("FAKETIME"):
+    time.sleep = sleep_by_select
 if faults := os.environ.get("CHAOS_FAULTS"):
     rate, _, file = faults.partition(":")
     sys.meta_path.insert(0, Finder(CLIENT, change=let_commits_fail(float(rate), file)))
