@@ -95,7 +95,7 @@ async def test_runs_are_sorted_by_work_and_by_cost_and_not_by_waiting(browser: B
     for sort, expected in (("", "dear long quick"), ("longest", "long dear quick"), ("dearest", "dear quick long")):
         page = await browser.page(f"/runs?sort={sort}")
         assert " ".join(re.findall(r">(quick|long|dear)</a>", page)) == expected, sort
-    assert "<td>5 min</td>" in page and "<td>0.9000</td>" in page
+    assert "<td>5 min 0 s</td>" in page and "<td>0.9000</td>" in page
 
 
 async def test_lists_of_runs_are_paged_and_refuse_odd_filters(browser: Browser) -> None:

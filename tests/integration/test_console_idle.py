@@ -81,7 +81,7 @@ async def test_overview_and_agents_tell_the_same_state(browser: Browser) -> None
     assert "No process lives, so nothing is worked on" in await browser.page("/")
     page = await browser.page("/agents/scout-1")
     assert "Pause scout-1" not in page and "nothing says how" in page
-    assert "Ended in the last hour" in await browser.page("/agents")
+    assert "Ended in the last day" in await browser.page("/agents")
 
 
 async def test_paused_role_is_resumed_on_the_page_of_its_task(browser: Browser) -> None:
@@ -153,3 +153,47 @@ async def test_overview_tells_at_once_who_holds_a_task(browser: Browser) -> None
     await swarm.settle(held)
     browser.console.feed.newest = [await swarm.task(task.task_id)]
     assert "<td>idle</td><td></td>" in await browser.page("/")
+
+
+async def test_end_of_an_agent_is_told_for_a_day_with_what_it_held(browser: Browser) -> None:
+    swarm = browser.swarm
+    place = "1764409072.5ab1.scout-1"
+    task = await swarm.submit("works")
+    held = await swarm.claim_one("scout-a")
+    await beat(swarm, "scout-a", place=place, status=AgentState.WORKING, started_at=swarm.clock.now(),
+               queue_hints=QueueHints(running=1, capacity=4, holding=(task.task_id,)))  # fmt: skip
+    await swarm.settle(held)
+    await swarm.clock.advance(3600)
+    await beat(swarm, "scout-b", place=place, restarted="scout-1 was killed by SIGKILL", started_at=swarm.clock.now())
+    await swarm.clock.advance(2 * 3600)
+    agents = text_of(await browser.page("/agents"))
+    assert "It ended: scout-1 was killed by SIGKILL" in agents
+    page = text_of(await browser.page("/agents/scout-a"))
+    assert "How it ended scout-1 was killed by SIGKILL scout-b has its place." in page
+    assert "Held at its last heartbeat 1 of 4" in page and "no process took its place" not in page
+    assert 'href="/ui/runs?agent=scout-a"' in await browser.page("/agents/scout-a")
+
+
+async def test_agent_without_a_heartbeat_leads_to_its_runs(browser: Browser) -> None:
+    swarm = browser.swarm
+    await swarm.submit("works")
+    held = await swarm.claim_one("scout-old")
+    journal = await swarm.journal(held)
+    journal.note("works")
+    await journal.flush()
+    sent = await browser.client.get("/ui/agents/scout-old")
+    assert (sent.status_code, sent.headers["location"]) == (303, "/ui/runs?agent=scout-old")
+    assert "it has no runs" in await browser.page("/agents/scout-none", 404)
+
+
+async def test_tasks_that_no_list_can_show_are_counted(browser: Browser) -> None:
+    swarm = browser.swarm
+    await swarm.submit("listed")
+    assert "cannot be listed" not in await browser.page("/tasks?status=queued")
+    await swarm.store.commit(
+        [Create("agent_tasks/hand-1", {"status": "queued", "assigned_to": "ghost", "objective": "x"})]
+    )
+    page = await browser.page("/tasks?status=queued")
+    assert "1 more task cannot be listed" in page and 'href="/ui/store/check"' in page
+    assert "cannot be listed" not in await browser.page("/tasks?status=queued&role=scout")
+    assert re.search(r'tasks <span class="note">1</span>', await browser.page("/tasks/hand-1"))

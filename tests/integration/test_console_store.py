@@ -97,6 +97,7 @@ async def test_fact_has_a_history_and_is_marked_as_wrong_and_right(browser: Brow
     [address] = re.findall(r'href="/ui(/memory/[^"]+)"', await browser.page("/memory"))
     page = await browser.page(address)
     assert "red" in page and "green &lt;b&gt;" in page and "plan.pdf, page 3" in page
+    assert page.count("plan.pdf, page 3") == 2  # of the earlier value too
     sent = await browser.send(f"{address}/mark", mark="wrong", reason="it was painted")
     assert sent.headers["location"].startswith(f"/ui{address}?done=fact_wrong.")
     assert "It is marked as wrong: no agent is told it. Reason: it was painted" in await browser.page(address)

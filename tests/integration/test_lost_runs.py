@@ -190,3 +190,13 @@ async def test_commands_show_lost_runs_with_their_work(tmp_path: Path) -> None:
     assert "timeout" in listed and "6.0 s" in listed
     shown = (await anyio.to_thread.run_sync(command, tmp_path, "show", task.task_id)).stdout
     assert NOT_HELD in shown and "progress" not in shown
+
+
+async def test_run_that_a_person_wrote_keeps_its_end(browser: Browser) -> None:
+    swarm = browser.swarm
+    task = await swarm.submit("by hand")
+    began = swarm.clock.now()
+    fields = {"task_id": task.task_id, "epoch": 1, "role": "scout", "agent_id": "scout-x", "session_hash": "s1"}
+    times = {"started_at": began, "ended_at": began + timedelta(minutes=30)}
+    await swarm.store.commit([Merge(run_path(task.run_id(1)), fields | times | {"status": "timeout"})])
+    assert "30 min" in await shown(browser, task)

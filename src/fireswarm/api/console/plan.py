@@ -81,6 +81,12 @@ class Chart:
     left_out: int
     height: int
 
+    @property
+    def ticks_as(self) -> str:
+        """How its moments are written: with their day if they span several."""
+        spans_days = self.ticks[-1][1] - self.ticks[0][1] > timedelta(days=1)
+        return "%d %b %H:%M" if spans_days else "%H:%M:%S"
+
 
 def draw_graph(tasks: Sequence[Task]) -> Graph:
     """Return the graph of an objective's tasks, given parents first."""

@@ -41,6 +41,11 @@ MAX_MARKDOWN_CHARS, MAX_TABLE_COLUMNS = 50_000, 60
 AGES = ((90, 1, "s"), (5_400, 60, "min"), (129_600, 3_600, "h"), (float("inf"), 86_400, "d"))
 """Units of an age: up to how many seconds, and the seconds of one."""
 
+MIN_LINES = 3
+
+SHORT_SECONDS, EXACT_SECONDS, MINUTE = 90, 1_200, 60
+"""Durations between the first two have minutes and seconds, so that they can be compared."""
+
 _COMMAND = re.compile(r"`([^`\n]{1,500})`")
 _DIFF_CLASSES = (("+++", "file"), ("---", "file"), ("@@", "hunk"), ("+", "added"), ("-", "removed"))
 
@@ -79,6 +84,7 @@ def make_environment(redactor: Redactor) -> Environment:
         "clock": lambda moment: f"{moment:%H:%M:%S}" if isinstance(moment, datetime) else "",
         "clip": clean_line,
         "cut": cut,
+        "ends": first_and_last_line,
         "as_json": lambda value: as_json(redactor.value(value)),
         "as_text": lambda value: value_text(redactor.value(value)),
         "quoted": quote_part,
@@ -92,6 +98,12 @@ def make_environment(redactor: Redactor) -> Environment:
 def clean_text(redactor: Redactor, text: str) -> str:
     """Return *text* as a page shows it: without secrets, and with what no screen shows spelled out."""
     return spell(redactor.clean(text))
+
+
+def first_and_last_line(text: str) -> str:
+    """Return a text of several lines without those between: a traceback is shown elsewhere."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return text if len(lines) < MIN_LINES else f"{lines[0]} ... {lines[-1]}"
 
 
 def quote_part(text: str) -> str:
@@ -135,6 +147,8 @@ def describe_seconds(seconds: float | None) -> str:
     if seconds is None:
         return ""
     seconds = max(0.0, seconds)
+    if SHORT_SECONDS <= seconds < EXACT_SECONDS:
+        return f"{seconds // MINUTE:.0f} min {seconds % MINUTE:.0f} s"
     size, unit = next((size, unit) for limit, size, unit in AGES if seconds < limit)
     return f"{seconds / size:.0f} {unit}"
 

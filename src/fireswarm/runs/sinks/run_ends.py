@@ -118,6 +118,8 @@ class RunEnds:
         if not events and is_document_id(run.run_id):
             pages = Snapshot(run_path(run.run_id), {"journal_pages": 1})
             events = (await read_last_events(self.store, pages, 0, 1)).events
+        if run.ended_at is not None and not events:  # nothing tells more
+            return run
         if run.ended_at is not None:
             return run.model_copy(update={"ended_at": last_sign(events, run.ended_at, run.started_at)})
         lease = _lease_of(run, task)

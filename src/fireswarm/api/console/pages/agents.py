@@ -12,18 +12,25 @@ from pathlib import Path
 
 from anyio import to_thread
 
+from fireswarm.api.console.rendering import quote_part
 from fireswarm.api.console.visit import Goto, Shown, Visit, WebConsole
 from fireswarm.client import Swarm
+from fireswarm.contracts.base import is_document_id
 from fireswarm.contracts.swarm.role import RoleCard
 from fireswarm.contracts.swarm.status import GONE, SILENT, AgentState, AgentStatus, SeenAgent, see_agents
 from fireswarm.errors import InvalidInput, NotFound
 from fireswarm.redaction import Redactor
 from fireswarm.settings import Settings
 from fireswarm.settings.run_folders import STATE_FOLDER
+from fireswarm.storage.documents import queries
+from fireswarm.storage.documents.paths import RUNS
 from fireswarm.swarm.opening.confinement import describe, refusal
 from fireswarm.swarm.records.orders import PLACE_NAME, Order
 
 RECENT = timedelta(hours=1)
+DAY_SECONDS = 60.0
+"""How long the heartbeats of a day are kept: each costs a read."""
+
 ENDED = (GONE, AgentState.STOPPED)
 READ, KEPT_SECONDS = 100, 10.0
 LOG_LINES, LOG_BYTES = 200, 128 * 1024
@@ -49,6 +56,12 @@ async def keep_living(console: WebConsole) -> list[AgentStatus]:
     return await console.feed.keep("agents", KEPT_SECONDS, lambda: find_living(console.swarm))
 
 
+async def keep_reported(console: WebConsole) -> list[AgentStatus]:
+    """Return the newest heartbeats of a day as the agents wrote them, as they were at most a minute ago."""
+    heartbeats = console.swarm.parts.heartbeats
+    return await console.feed.keep("agents of a day", DAY_SECONDS, lambda: heartbeats.read_reported(READ))
+
+
 async def keep_orders(console: WebConsole) -> list[Order]:
     """Return the orders in force, as they were at most ten seconds ago."""
     return await console.feed.keep("orders", KEPT_SECONDS, console.swarm.orders.read)
@@ -56,14 +69,17 @@ async def keep_orders(console: WebConsole) -> list[Order]:
 
 async def show(visit: Visit) -> Shown:
     """Make the page: the processes that live, the roles, and the processes that have ended."""
-    found = await find_living(visit.swarm)
+    found = await keep_living(visit.console)
     orders = await visit.swarm.orders.read()
-    agents = [(seen, describe_state(seen, orders)) for seen in see_agents(found, visit.swarm.parts.clock.now())]
+    known = {agent.agent_id for agent in found}
+    earlier = [agent for agent in await keep_reported(visit.console) if agent.agent_id not in known]
+    seen = see_agents([*found, *earlier], visit.swarm.parts.clock.now())
+    agents = [(each, describe_state(each, orders)) for each in seen]
     roles = sorted(visit.swarm.parts.roles.values(), key=lambda card: card.name)
     values = {
         "tables": [
             ("Role processes", [each for each in agents if each[0].state not in ENDED]),
-            ("Ended in the last hour", [each for each in agents if each[0].state in ENDED]),
+            ("Ended in the last day", [each for each in agents if each[0].state in ENDED]),
         ],
         "roles": [(card, _order_to(card.name, orders)) for card in roles],
         "orders": orders,
@@ -71,16 +87,22 @@ async def show(visit: Visit) -> Shown:
     return Shown("agents.html", values)
 
 
-async def show_one(visit: Visit) -> Shown:
-    """Make the page of one agent. Raises NotFound for one without a heartbeat."""
+async def show_one(visit: Visit) -> Shown | Goto:
+    """Make the page of one agent; of one without a heartbeat, go to its runs. Raises NotFound if there are none."""
     swarm, agent_id = visit.swarm, visit.path["agent_id"]
-    living = await keep_living(visit.console)
-    agent = next((each for each in living if each.agent_id == agent_id), None)
-    agent = agent or await swarm.parts.heartbeats.find(agent_id)
+    agent = await swarm.parts.heartbeats.find(agent_id)
     if agent is None:
-        raise NotFound(f"there is no agent {agent_id} with a heartbeat of the last day")
+        if is_document_id(agent_id) and await swarm.parts.store.query(
+            queries.newest(RUNS, "started_at", 1, agent_id=agent_id)
+        ):
+            return Goto(f"/runs?agent={quote_part(agent_id)}")
+        raise NotFound(f"there is no agent {agent_id} with a heartbeat of the last day, and it has no runs")
+    living = await keep_living(visit.console)
+    if agent.lives_at(swarm.parts.clock.now()):  # what it holds now, by the leases
+        agent = next((each for each in living if each.agent_id == agent_id), agent)
+    others = {each.agent_id: each for each in (*await keep_reported(visit.console), *living)} | {agent_id: agent}
     orders = await swarm.orders.read()
-    seen = see_agents([agent, *living], swarm.parts.clock.now())[0]
+    seen = next(each for each in see_agents(others.values(), swarm.parts.clock.now()) if each.status is agent)
     card = swarm.parts.roles.get(agent.role)
     confined = await visit.console.feed.remember(
         "confined", CONFINEMENT_SECONDS, lambda: to_thread.run_sync(_describe_confinement, swarm.parts.settings)
@@ -98,7 +120,7 @@ async def show_one(visit: Visit) -> Shown:
         "confined": confined,
         "log": lines,
         "reason": reason,
-        "folder": swarm.parts.settings.path(f"{STATE_FOLDER}/logs"),
+        "file": swarm.parts.settings.path(f"{STATE_FOLDER}/logs") / f"{agent.place.rpartition('.')[2]}.log",
     }
     return Shown("agent.html", values)
 

@@ -47,6 +47,7 @@ async def show(visit: Visit) -> Shown:
     feed = visit.console.feed
     tree, chain_runs = await feed.remember(("tree", chain), TREE_SECONDS, lambda: _read_tree(swarm, task))
     tree = [task if item.task_id == task.task_id else item for item in tree]
+    tree = tree if task in tree else [task, *tree]  # one that a person wrote without a trace
     now = swarm.parts.clock.now()
     runs = await swarm.parts.run_ends.complete(parse_readable(found, parse_run_snapshot), [task])
     answer = await read_answer(swarm.parts.blobs, task)

@@ -17,6 +17,7 @@ from fireswarm.client import Swarm
 from fireswarm.contracts.base import count_noun
 from fireswarm.contracts.swarm.task import StatusReason, Task, TaskStatus
 from fireswarm.errors import FireswarmError, InvalidInput, NotFound
+from fireswarm.storage.documents import queries
 
 MAX_TEXT_CHARS = 200
 
@@ -37,7 +38,10 @@ async def show(visit: Visit) -> Shown:
     given = {name: visit.query.get(name, "").strip() for name in FILTERS}
     chosen = _filters_of(visit, given)
     if visit.query.get("sort") == "slowest":
-        return Shown("tasks.html", {**await _find_slowest(visit, chosen), **_words(visit, given), "is_slowest": True})
+        return Shown(
+            "tasks.html",
+            {**await _find_slowest(visit, chosen), **_words(visit, given), "is_slowest": True, "missing": 0},
+        )
     store, redactor = visit.swarm.parts.store, visit.console.redactor
     cursor = visit.query.get("cursor") or None
     key, seconds = ("list", *given.values(), cursor), TEXT_SECONDS if given["text"] else 0.0
@@ -51,7 +55,16 @@ async def show(visit: Visit) -> Shown:
         "next": urlencode(following) if page.next_cursor else "",
         "first": cursor is None,
     }
-    return Shown("tasks.html", {**values, **_words(visit, given), "is_slowest": False})
+    is_whole = cursor is None and not page.next_cursor
+    missing = await _count_missing(visit, given, len(page.items) + len(page.unreadable)) if is_whole else 0
+    return Shown("tasks.html", {**values, **_words(visit, given), "is_slowest": False, "missing": missing})
+
+
+async def _count_missing(visit: Visit, given: Mapping[str, str], listed: int) -> int:
+    """Return how many tasks with the only chosen status are in no list, since they lack the time of its order."""
+    if [name for name in FILTERS if given[name]] != ["status"]:
+        return 0
+    return max(0, await visit.swarm.parts.store.count(queries.with_status(given["status"])) - listed)
 
 
 def _filters_of(visit: Visit, given: Mapping[str, str]) -> TaskFilters:
