@@ -196,7 +196,8 @@ async def test_run_that_a_person_wrote_keeps_its_end(browser: Browser) -> None:
     swarm = browser.swarm
     task = await swarm.submit("by hand")
     began = swarm.clock.now()
-    fields = {"task_id": task.task_id, "epoch": 1, "role": "scout", "agent_id": "scout-x", "session_hash": "s1"}
+    named = {"run_id": task.run_id(1), "task_id": task.task_id, "chain_id": task.task_id, "session_hash": "s1"}
+    fields = {**named, "epoch": 1, "role": "scout", "agent_id": "scout-x"}
     times = {"started_at": began, "ended_at": began + timedelta(minutes=30)}
     await swarm.store.commit([Merge(run_path(task.run_id(1)), fields | times | {"status": "timeout"})])
     assert "30 min" in await shown(browser, task)
