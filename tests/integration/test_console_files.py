@@ -13,6 +13,7 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import NameObject, StreamObject
 
+from fireswarm.api.console.pages.work.files import MAX_SHOWN_CHARS
 from fireswarm.contracts.skills.artifact import Artifact
 from fireswarm.contracts.swarm.task import Task
 from tests.support.console import CONSOLE_SECRET, Browser, open_browser
@@ -197,3 +198,21 @@ async def test_table_is_sorted_on_a_narrow_screen_too(browser: Browser) -> None:
     page = await browser.page(f"/tasks/{task.task_id}/files/0/shown?sort=1")
     assert '<p class="narrow">Sort by <a href="?sort=0">name</a>, <a href="?sort=-1">price</a></p>' in page
     assert '<th scope="col" aria-sort="ascending"><a href="?sort=-1"' in page
+
+
+@pytest.mark.parametrize("name", ["long.txt", "long.pdf"])
+async def test_cut_of_a_long_file_reveals_no_part_of_a_secret(name: str, browser: Browser) -> None:
+    text = "x" * (MAX_SHOWN_CHARS - 20) + CONSOLE_SECRET + " end"
+    content = text.encode()
+    if name == "long.pdf":
+        stream = zlib.compress(b"BT /F1 9 Tf 10 100 Td (" + content + b") Tj ET")
+
+        def change(writer: PdfWriter) -> None:
+            with_content(writer, stream)
+            writer.pages[0][NameObject("/Contents")] = writer.pages[-1]["/Contents"]
+
+        content = written(change)
+    task = await with_file(browser, name, content)
+    page = await browser.page(f"/tasks/{task.task_id}/files/0/shown")
+    assert "xxxxxxxx" in page and CONSOLE_SECRET[:6] not in page
+    assert "Only the first part is shown" in page

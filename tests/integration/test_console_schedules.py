@@ -162,3 +162,13 @@ async def test_schedules_are_listed_in_the_order_of_their_next_times(browser: Br
     await browser.swarm.client.schedules.pause("b")
     page = await browser.page("/schedules")
     assert re.findall(r'href="/ui/schedules/(\w)"', page) == ["a", "c", "b"]
+
+
+async def test_a_far_next_time_breaks_no_page(browser: Browser) -> None:
+    swarm = browser.swarm
+    for zone, at in (("Pacific/Kiritimati", datetime(9999, 12, 31, 23, 59)), ("America/New_York", datetime(1, 1, 1))):
+        await swarm.client.schedules.set("report", "* * * * *", "x", role="scout", timezone=zone)
+        await edit(swarm, next_at=at.replace(tzinfo=UTC))
+        browser.console.feed.forget()
+        for path in ("/schedules", "/schedules/report"):
+            assert f"{at:%m-%d %H:%M} UTC" in await browser.page(path)

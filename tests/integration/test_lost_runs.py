@@ -12,7 +12,7 @@ import pytest
 
 from fireswarm.contracts.ports import DELETE_FIELD, Merge
 from fireswarm.contracts.swarm.run import RunStatus
-from fireswarm.contracts.swarm.task import Task, TaskSpec
+from fireswarm.contracts.swarm.task import StatusReason, Task, TaskSpec
 from fireswarm.runs.sinks.run_ends import NOT_HELD, end_lost_run
 from fireswarm.settings import load_settings
 from fireswarm.storage.documents.paths import run_path, task_path
@@ -201,3 +201,17 @@ async def test_run_that_a_person_wrote_keeps_its_end(browser: Browser) -> None:
     times = {"started_at": began, "ended_at": began + timedelta(minutes=30)}
     await swarm.store.commit([Merge(run_path(task.run_id(1)), fields | times | {"status": "timeout"})])
     assert "30 min" in await shown(browser, task)
+
+
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max])
+async def test_odd_times_by_hand_break_no_page_and_no_sweep(browser: Browser, moment: datetime) -> None:
+    swarm, odd = browser.swarm, moment.replace(tzinfo=UTC, microsecond=0)
+    held = await begin(swarm)
+    path = task_path(held.task.task_id)
+    lease = dict((await swarm.store.get(path)).data or {})["lease"] | {"expires_at": odd}
+    await swarm.store.commit([Merge(path, {"lease": lease}), Merge(run_path(held.run_id), {"started_at": odd})])
+    for page in ("/runs", f"/tasks/{held.task.task_id}", f"/runs/{held.run_id}"):
+        assert "dies" in await browser.page(page), page
+    await swarm.clock.advance(NIGHT)
+    await swarm.board.sweep("scout")
+    assert (await swarm.task(held.task.task_id)).status_reason is not StatusReason.DEAD_LETTER

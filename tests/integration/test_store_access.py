@@ -18,6 +18,7 @@ from google.cloud.firestore_v1 import AsyncClient
 from firelite.database import Database
 from firelite.wire.server import Server
 from fireswarm.contracts.ports import Create
+from fireswarm.contracts.swarm.task import TaskSpec
 from fireswarm.errors import StoreError
 from fireswarm.settings import STORE_TOKEN, Settings, load_settings
 from fireswarm.storage.firestore.channel import close
@@ -92,7 +93,8 @@ async def test_a_path_too_long_for_a_socket_is_served_from_another_folder(root: 
         path = Path(uri.removeprefix("firelite://unix:"))
         assert path.parent.stat().st_mode & 0o077 == 0
         assert await swarm.board.list() == []
-    assert not path.parent.exists()
+    assert list(path.parent.iterdir()) == []  # the folder stays: in its place, another user would get the clients
+    path.parent.rmdir()
 
 
 async def test_a_path_too_long_for_a_socket_is_served_also_where_temporary_folders_have_long_names(
@@ -104,6 +106,21 @@ async def test_a_path_too_long_for_a_socket_is_served_also_where_temporary_folde
     async with serving(settings_of(deep)) as uri, open_parts(settings_of(deep)) as swarm:
         assert uri.startswith("firelite://unix:/tmp/fireswarm-")
         assert await swarm.board.list() == []
+    Path(uri.removeprefix("firelite://unix:")).parent.rmdir()
+
+
+async def test_data_files_that_differ_in_their_last_part_alone_have_sockets_of_their_own(root: Path) -> None:
+    known = settings_of(root)
+    old, new = (
+        known.model_copy(update={"store": known.store.model_copy(update={"data": Path(f"data/store.{name}")})})
+        for name in ("a", "b")
+    )
+    async with serving(old) as first, serving(new) as second:
+        assert first != second
+        async with open_parts(old) as swarm:
+            await swarm.board.submit(TaskSpec(objective="in a", assigned_to="scout", session_hash="s1"))
+        async with open_parts(new) as swarm:
+            assert await swarm.board.list() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a folder of another user")
@@ -113,6 +130,7 @@ async def test_a_folder_that_another_user_made_in_its_place_is_not_used(root: Pa
     deep.mkdir(parents=True)
     async with serving(settings_of(deep)) as uri:
         usual = Path(uri.removeprefix("firelite://unix:")).parent
+    usual.rmdir()
     target = root / "made"
     target.mkdir(mode=0o700)
     if how == "link":

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ import psutil
 import pytest
 
 from firelite.storage import lockfile
-from firelite.storage.lockfile import read_endpoint
+from firelite.storage.lockfile import lock_path, read_endpoint
 from fireswarm.client import Swarm
 from fireswarm.contracts.swarm.task import TaskStatus
 from fireswarm.errors import StoreUnavailable
-from fireswarm.settings import load_settings
+from fireswarm.settings import Settings, load_settings
 from fireswarm.storage.documents import queries
+from fireswarm.swarm.opening import embedded_store
 from fireswarm.swarm.opening.embedded_store import serving
 from tests.integration.test_cli import ECHO, line_with, ok, running
 from tests.support.fleet import lay_out, role_processes, swarm_up, until, with_signal
@@ -32,6 +33,8 @@ from tests.support.patience import PATIENCE_SECONDS
 pytestmark = pytest.mark.anyio
 
 TOKEN = "a-token-for-tests-of-43-characters-in-length"
+
+OTHER_USER = 65_534
 
 
 @pytest.fixture
@@ -225,7 +228,56 @@ async def test_store_in_a_deep_folder_is_taken_over_at_the_same_address(root: Pa
             await stack.aclose()
             assert await objectives(first) == await objectives(second) == ["one"]
             assert f"firelite://{read_endpoint(data_of(deep))}" == uri
-        assert not Path(uri.removeprefix("firelite://unix:")).parent.exists()
+    Path(uri.removeprefix("firelite://unix:")).parent.rmdir()
+
+
+async def looks_without_a_server(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Awaitable[None]]:
+    """Return what waits until a process that stands by has looked three times more and found no server."""
+    looks: list[str | None] = []
+
+    def look(path: str | Path) -> str | None:
+        looks.append(read_endpoint(path))
+        return looks[-1]
+
+    monkeypatch.setattr(lockfile, "read_endpoint", look)
+
+    async def wait() -> None:
+        looks.clear()
+
+        async def looked() -> bool:
+            return looks[-3:] == [None] * 3
+
+        await until(looked, seconds=PATIENCE_SECONDS, what="three looks")
+
+    return wait
+
+
+async def test_nobody_takes_a_file_over_whose_lock_somebody_deleted(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = await looks_without_a_server(monkeypatch)
+    async with serving(load_settings(root, environment={})), opened(root) as swarm:
+        await swarm.submit("one", role="scout")
+        lock_path(data_of(root)).unlink()
+        await wait()
+        assert not lock_path(data_of(root)).exists()
+        assert await objectives(swarm) == ["one"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+async def test_a_file_of_another_user_is_not_taken_over(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stands_by: list[str] = []
+
+    async def stand_by(_: Settings, endpoint: str) -> None:
+        stands_by.append(endpoint)
+
+    monkeypatch.setattr(embedded_store, "_take_over", stand_by)
+    async with serving(load_settings(root, environment={})):
+        async with opened(root) as swarm:
+            assert await objectives(swarm) == [] and len(stands_by) == 1
+        os.chown(data_of(root), OTHER_USER, OTHER_USER)
+        async with opened(root) as swarm:
+            assert await objectives(swarm) == [] and len(stands_by) == 1
 
 
 async def test_other_command_waits_for_no_server_that_was_killed(root: Path) -> None:

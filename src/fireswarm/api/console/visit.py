@@ -19,19 +19,25 @@ from fireswarm.errors import InvalidInput
 from fireswarm.redaction import Redactor
 from fireswarm.swarm.records.artifacts import Content
 
+FILES_AT_ONCE = 2
+
 PREFIX = "/ui"
 """Path below which the console is served."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebConsole:
-    """What all pages share. ``callers`` are known without a link; ``stopping`` is set at shutdown."""
+    """What all pages share. ``callers`` are known without a link; ``stopping`` is set at shutdown.
+
+    ``files`` limits the files of tasks that are read at once, each of which may have 50 MB.
+    """
 
     swarm: Swarm
     redactor: Redactor
     entrance: Entrance = field(default_factory=Entrance)
     callers: KnownCallers = field(default_factory=KnownCallers)
     stopping: anyio.Event = field(default_factory=anyio.Event)
+    files: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(FILES_AT_ONCE))
     feed: Feed = field(init=False)
     environment: Environment = field(init=False)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import anyio
@@ -46,7 +46,8 @@ def describe_expiry(lease: Lease) -> str:
 
 def last_renewal(task: Task, lease: Lease, lease_seconds: float) -> datetime:
     """Return when an expired lease was renewed last. Every renewal changes its task, and so do people later."""
-    return min(task.updated_at, lease.expires_at - timedelta(seconds=lease_seconds))
+    began = datetime.min.replace(tzinfo=UTC) + timedelta(seconds=lease_seconds)
+    return min(task.updated_at, max(lease.expires_at, began) - timedelta(seconds=lease_seconds))  # a hand may write any
 
 
 def last_sign(events: Iterable[Event], until: datetime, *moments: Any) -> datetime:
@@ -121,10 +122,11 @@ class RunEnds:
         if run.ended_at is not None and not events:  # nothing tells more
             return run
         if run.ended_at is not None:
-            return run.model_copy(update={"ended_at": last_sign(events, run.ended_at, run.started_at)})
+            ended_at = max(run.started_at, last_sign(events, run.ended_at, run.started_at))
+            return run.model_copy(update={"ended_at": ended_at})
         lease = _lease_of(run, task)
         renewed = last_renewal(task, lease, self.lease_seconds) if task is not None and lease is not None else None
-        ended_at = last_sign(events, self.clock.now(), run.started_at, renewed)
+        ended_at = max(run.started_at, last_sign(events, self.clock.now(), run.started_at, renewed))
         reason = NOT_HELD if lease is None else describe_expiry(lease)
         return run.model_copy(
             update={"status": RunStatus.TIMEOUT, "error": reason, "summary": reason, "ended_at": ended_at}

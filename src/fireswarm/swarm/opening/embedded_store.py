@@ -104,7 +104,8 @@ async def standing_by(settings: Settings, held: DataFileInUse) -> AsyncGenerator
     """Yield the URI at which another process serves the file, and serve it there when that process has ended.
 
     Where it is served on a port, nobody takes it over: which users may connect, and with which token, was decided
-    where the server was started. Raises StoreUnavailable if the process does not serve the file.
+    where the server was started. Nor does another user than the owner of the file, whom the socket would shut out.
+    Raises StoreUnavailable if the process does not serve the file.
     """
     if not held.endpoint:
         raise StoreUnavailable(
@@ -112,7 +113,7 @@ async def standing_by(settings: Settings, held: DataFileInUse) -> AsyncGenerator
             f"{FILE_WAIT_SECONDS:g} s. Wait for it to end, or end it{held.command}."
         ) from held
     uri = f"firelite://{held.endpoint}"
-    if held.endpoint != f"unix:{_usual_socket(settings)}":
+    if held.endpoint != f"unix:{_usual_socket(settings)}" or not _is_mine(settings.path(settings.store.data)):
         yield uri
         return
     async with task_group() as group:
@@ -125,14 +126,16 @@ async def standing_by(settings: Settings, held: DataFileInUse) -> AsyncGenerator
 
 async def _take_over(settings: Settings, endpoint: str) -> None:
     """Serve the file at *endpoint* as soon as no process has it open, until canceled. A failure is tried again."""
-    from firelite.storage.lockfile import read_endpoint
+    from firelite.storage.lockfile import lock_path, read_endpoint
 
     path, said = settings.path(settings.store.data), ""
     while True:
         await anyio.sleep(STAND_BY_SECONDS)
         try:
             served = read_endpoint(path)
-            if served == endpoint or not path.exists():  # a file that somebody deleted is not made again
+            if (
+                served == endpoint or not path.exists() or not lock_path(path).exists()
+            ):  # deleted by hand: not made again
                 continue
             if served is not None:
                 raise StoreUnavailable(f"it is served at {served} now: start this command again")
@@ -146,6 +149,11 @@ async def _take_over(settings: Settings, endpoint: str) -> None:
             if str(error) != said:
                 said = str(error)
                 logger.warning("%s cannot be taken over: %s", path, said)
+
+
+def _is_mine(path: Path) -> bool:
+    """Return True if a file belongs to this user."""
+    return sys.platform == "win32" or path.stat().st_uid == os.geteuid()
 
 
 def served_elsewhere(settings: Settings) -> str:
@@ -179,7 +187,8 @@ async def _listening(settings: Settings, database: Database, port: int | None) -
 
 def _socket_beside(settings: Settings) -> Path:
     """Return the path of a socket next to the data file."""
-    return settings.path(settings.store.data).resolve().with_suffix(".sock")
+    data = settings.path(settings.store.data).resolve()
+    return data.with_suffix(".sock") if data.suffix == ".db" else data.with_name(f"{data.name}.sock")
 
 
 def _usual_socket(settings: Settings) -> Path:
@@ -208,11 +217,7 @@ def _socket_place(settings: Settings) -> Generator[Path | None]:
     if settings.store.uri == "embedded" and usual == _socket_beside(settings):
         yield usual
     elif settings.store.uri == "embedded" and _make_own_folder(usual.parent):
-        try:
-            yield usual
-        finally:
-            with contextlib.suppress(OSError):
-                usual.parent.rmdir()
+        yield usual  # the folder stays: in its place, another user would get the clients that connect again
     else:
         with tempfile.TemporaryDirectory(prefix="fireswarm-") as folder:
             yield Path(folder) / "store.sock"

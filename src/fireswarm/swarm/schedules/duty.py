@@ -166,12 +166,12 @@ class ScheduleDuty:
         return self._next(schedule, now) | _done_at(due.latest, submitted.task, due.describe())
 
     async def _find_running(self, schedule: Schedule, last: Sequence[Task]) -> Task | None:
-        """Return the task of the last time, or else the last one by hand, if it has not ended.
+        """Return the task of the last time, or else one of the last by hand, that has not ended.
 
         One that was given up is in nobody's way.
         """
         by_hand = await find_by_hand(self.parts.store, schedule.schedule_id, schedule.session_hash)
-        tasks = (*last[:1], *by_hand[:1])
+        tasks = (*last[:1], *by_hand)
         return next((task for task in tasks if not (task.status.terminal or task.given_up)), None)
 
     def _move(self, schedule: Schedule, note: str) -> dict[str, Any]:

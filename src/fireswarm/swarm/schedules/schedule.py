@@ -96,7 +96,10 @@ class Schedule(Stored):
             return "paused"
         if self.next_at is None:
             return "when a process of the role runs"
-        return f"{self.next_at.astimezone(ZoneInfo(self.timezone)):%Y-%m-%d %H:%M} {self.timezone}"
+        try:
+            return f"{self.next_at.astimezone(ZoneInfo(self.timezone)):%Y-%m-%d %H:%M} {self.timezone}"
+        except OverflowError:  # the first and the last day that there are, which a hand may write
+            return f"{self.next_at:%Y-%m-%d %H:%M} UTC"
 
     @property
     def objective(self) -> str:

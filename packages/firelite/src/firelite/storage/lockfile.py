@@ -26,9 +26,9 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         """Take the lock. Raises DataFileInUse, or Unavailable if the lock file cannot be opened."""
         self.path = path
-        self.is_new = not _lock_path(path).exists()  # nobody has opened the data file before
+        self.is_new = not lock_path(path).exists()  # nobody has opened the data file before
         try:
-            self._descriptor = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(lock_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise _failure(path, error) from error
         for _ in range(_ATTEMPTS):
@@ -65,7 +65,7 @@ class FileLock:
 def read_endpoint(path: str | Path) -> str | None:
     """Return the address (``host:port``) served by the process that holds the data file, or None."""
     try:
-        descriptor = os.open(_lock_path(Path(path)), os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(lock_path(Path(path)), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
@@ -83,14 +83,15 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _lock_path(path: Path) -> Path:
+def lock_path(path: Path) -> Path:
+    """Return the lock file of a data file."""
     return path.with_name(path.name + ".lock")
 
 
 def _failure(path: Path, error: OSError) -> FireliteError:
     if means_full(error):
         return DiskFull(path)
-    return Unavailable(f"The lock file {_lock_path(path)} cannot be written: {error.strerror}.")
+    return Unavailable(f"The lock file {lock_path(path)} cannot be written: {error.strerror}.")
 
 
 def _read(descriptor: int) -> dict[str, Any]:

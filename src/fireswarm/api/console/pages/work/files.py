@@ -9,6 +9,8 @@ import csv
 import io
 import json
 import math
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -23,6 +25,8 @@ MAX_FILE_BYTES = 50_000_000
 """Largest file that is served."""
 
 MAX_SHOWN_CHARS = 200_000
+MAX_SECRET_CHARS = 32_768
+"""Read after what is shown: a secret that began before the end is recognized whole."""
 
 MAX_ROWS, MAX_COLUMNS, MAX_CELL_CHARS, MAX_FIELDS = 200, 40, 300, 200
 """What is shown of a table, and of the fields of a JSON document."""
@@ -42,9 +46,10 @@ async def download(visit: Visit) -> Download:
 async def show(visit: Visit) -> Shown:
     """Make the page of one file."""
     task, artifact = await _find(visit)
-    content = await read_content(visit.swarm.parts.blobs, artifact, MAX_FILE_BYTES)
     name = name_of(artifact)
-    kind, shown, is_cut = await _prepare(content, name, visit.console.redactor)
+    async with visit.console.files:
+        content = await read_content(visit.swarm.parts.blobs, artifact, MAX_FILE_BYTES)
+        kind, shown, is_cut = await _prepare(content, name, visit.console.redactor)
     kind = "markdown" if kind == "text" and artifact.type == ANSWER else kind
     sort = visit.query.get("sort", "")
     if kind == "table" and shown:
@@ -95,14 +100,16 @@ async def _prepare(content: Content, name: str, redactor: Redactor) -> tuple[str
         return "picture", "", False
     if content.data.startswith(MARK):
         pdf = await read_pdf(content.data)
-        return "pdf", pdf, pdf.is_cut
+        pages = _cut_pages(pdf.pages, redactor)
+        is_cut = pdf.is_cut or sum(map(len, pdf.pages)) > MAX_SHOWN_CHARS
+        return "pdf", replace(pdf, pages=pages), is_cut
     try:
         whole = content.data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return "none", "", False
     if "\0" in whole:
         return "none", "", False
-    text, is_cut = whole[:MAX_SHOWN_CHARS], len(whole) > MAX_SHOWN_CHARS
+    text, is_cut = _cut(whole, redactor), len(whole) > MAX_SHOWN_CHARS
     kind, suffix = content.media_type.partition(";")[0], name.lower().rpartition(".")[2]
     if kind == "text/csv" or suffix in ("csv", "tsv"):
         return _prepare_table(text, is_cut, redactor)
@@ -111,6 +118,23 @@ async def _prepare(content: Content, name: str, redactor: Redactor) -> tuple[str
     if kind == "text/markdown" or suffix == "md":
         return "markdown", text, is_cut
     return "diff" if kind == "text/x-diff" or suffix in ("diff", "patch") else "text", text, is_cut
+
+
+def _cut(text: str, redactor: Redactor, most: int = MAX_SHOWN_CHARS) -> str:
+    """Return the beginning of a text, without secrets before it is cut: a part of one could not be recognized."""
+    return text if len(text) <= most else redactor.clean(text[: most + MAX_SECRET_CHARS])[:most]
+
+
+def _cut_pages(pages: Iterable[str], redactor: Redactor) -> tuple[str, ...]:
+    """Return pages with `MAX_SHOWN_CHARS` characters together."""
+    shown: list[str] = []
+    left = MAX_SHOWN_CHARS
+    for page in pages:
+        if left <= 0:
+            break
+        shown.append(_cut(page, redactor, left))
+        left -= len(page)
+    return tuple(shown)
 
 
 def _prepare_table(text: str, is_cut: bool, redactor: Redactor) -> tuple[str, Any, bool]:

@@ -13,8 +13,8 @@ from fireswarm.processes.child_pool import in_own_process
 MARK = b"%PDF-"
 """Beginning of a PDF."""
 
-MAX_PAGES, MAX_CHARS = 100, 200_000
-"""Of a PDF, so many of the first pages are shown, with so many characters together."""
+MAX_PAGES, MAX_CHARS = 100, 250_000
+"""Of a PDF, so many of the first pages are read, with so many characters together."""
 
 READ_SECONDS, CPU_SECONDS, MAX_SECONDS = 3.0, 4.0, 6.0
 """After the first, no further page is begun; after the second of its processor, or the last, the process is killed."""
