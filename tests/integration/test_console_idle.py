@@ -39,7 +39,10 @@ def waiting_longest(page: str) -> str:
     return next(iter(re.findall(r"<p>Waiting longest: .*?</p>", page)), "")
 
 
-async def test_queue_of_a_dead_agent_is_read_and_not_what_its_last_heartbeat_said(browser: Browser) -> None:
+async def test_queue_of_a_dead_agent_is_read_and_not_what_its_last_heartbeat_said(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fireswarm.api.console.pages.agents.KEPT_SECONDS", 0.0)
     swarm = browser.swarm
     first = await swarm.submit("first")
     await beat(swarm, queue_hints=QueueHints(queued=7, oldest_seconds=500))
@@ -49,6 +52,8 @@ async def test_queue_of_a_dead_agent_is_read_and_not_what_its_last_heartbeat_sai
     assert ">scout</a> 2 queued" in line and "(no process of it lives" in line
     assert f'datetime="{first.created_at.isoformat(timespec="seconds")}"' in line
     assert "No process lives, so nothing is worked on" not in await browser.page("/")  # it died ten minutes ago
+    await beat(swarm, "scout-2")
+    assert waiting_longest(await browser.page("/")) == ""
 
 
 async def test_age_of_a_queue_counts_from_the_heartbeat_that_tells_it(browser: Browser) -> None:

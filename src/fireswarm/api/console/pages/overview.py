@@ -49,7 +49,8 @@ async def show(visit: Visit) -> Shown:
     queues = _find_queues(lives)
     if counts["queued"]:
         roles = swarm.parts.roles.keys() - {agent.role for agent in lives}
-        queues |= await feed.keep("queues", DAY_SECONDS, lambda: _read_queues(swarm, sorted(roles)))
+        kept = await feed.keep("queues", DAY_SECONDS, lambda: _read_queues(swarm, sorted(roles)))
+        queues |= {role: queue for role, queue in kept.items() if role in roles}  # a process may live again
     waiting = await find_waiting(visit.console)
     gave_up = sum(task.given_up for task in waiting.tasks)
     latest = feed.newest
