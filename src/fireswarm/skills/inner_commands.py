@@ -94,12 +94,24 @@ _HARMLESS_KEYS = re.compile(
 
 _FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _RUN_OPTIONS = re.compile(
-    r"exec|command|cmd|program|action|shell|helper|-filter|upload-pack|receive-pack|askpass|invoke"
+    r"exec|command|cmd|program|action|shell|rsh|helper|-filter|upload-pack|receive-pack|askpass|invoke"
 )
 """Parts of the names of options that name a command."""
 
 _SHORT_RUNS = frozenset({("git", "-x"), ("rg", "--pre")})
 """Programs with an option of another name that names a command."""
+
+
+_LETTERS: Mapping[str, str] = {
+    "env": "S",
+    "flock": "c",
+    "rsync": "e",
+    "runuser": "c",
+    "script": "c",
+    "su": "c",
+    "tar": "I",
+}
+"""Letters after which, in the same word or the next one, a program is given a command."""
 
 
 def base_name(word: str) -> str:
@@ -255,11 +267,17 @@ def _add_git_subcommand(name: str, rest: list[str], found: ShellLine) -> None:
     """Add what a subcommand runs, or does under another name."""
     if name in ("send-pack", "http-push") or (name == "subtree" and "push" in rest):
         found.commands.append(["git", "push", *rest])
+    if name == "rebase":
+        for word in rest:
+            if word.startswith("-x"):
+                _add_line(word[2:], found)
     if name == "grep":
         for word in rest:
-            option, _, value = word.partition("=")
-            if option.startswith(("-O", "--open")):
-                _add_line(value or word[2:], found)
+            if word.startswith("--"):
+                option, _, value = word.partition("=")
+                _add_line(value if option.startswith("--open") else "", found)
+            elif word.startswith("-"):  # behind other letters too, and with any sign in the value
+                _add_line(word.partition("O")[2], found)
 
 
 def _add_git_setting(key: str, value: str, found: ShellLine) -> None:
@@ -282,7 +300,8 @@ def _behind_wrapper(program: str, rest: list[str]) -> Iterator[list[str]]:
             yield [word]
         elif word.startswith("-"):
             after_option = not _HAS_VALUE.match(word)
-            yield (word.partition("=")[2] or word.partition("S")[2]).split()
+            yield word.partition("=")[2].split()
+            yield word.partition("S")[2].split()
         elif not _NUMBER.fullmatch(word):
             yield rest[place:]
             if not after_option:
@@ -315,6 +334,10 @@ def _with_inputs(rest: list[str]) -> list[str]:
 
 def _add_run_options(program: str, rest: list[str], found: ShellLine) -> None:
     """Add what an option such as ``-exec`` or ``--to-command=`` names."""
+    for word, after in itertools.pairwise([*rest, ""]):
+        letter = _LETTERS.get(program)
+        if letter and word.startswith("-") and not word.startswith("--") and letter in word:
+            _add_line(word.partition(letter)[2] or after, found)
     for place, word in enumerate(rest):
         option, equals, value = word.partition("=")
         if place and rest[place - 1] == "-o" and (proxy := _PROXIES.match(word)):

@@ -46,7 +46,9 @@ QUOTING_WRAPPERS = [
     "PROMPT_COMMAND={} bash -i x", "python3 <<< {}", "vim -c '!'{} x", "vi +'!'{}", "less '+!'{} x", "ex x <<< {}",
     "gdb -batch -ex 'shell '{}", "ssh -o ProxyCommand={} host", "socat - EXEC:{}",
     "debugfs -R '!'{}", "bash --rcfile f -i {}", "git grep -O{} x", "wget --use-askpass={} x",
-    "rg --pre={} x", "rg --pre {} x .",
+    "rg --pre={} x", "rg --pre {} x .", "git grep -nO{} x", "env -S{}", "su -c{} root", "script -qc{} /dev/null",
+    "flock -c{} lock", "tar -I{} -cf a x", "rsync -e{} a b:c", "rsync -e {} a b:c", "rsync --rsh={} a b:c",
+    "git rebase -x{} main",
 ]  # fmt: skip
 
 
