@@ -20,8 +20,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def hasty() -> AsyncIterator[AsyncClient]:
-    limits = TransactionLimits(idle_seconds=0.05, total_seconds=0.2)
-    with Database.open(None, limits=limits, lock_wait_seconds=0.02) as db:
+    with Database.open(None, lock_wait_seconds=0.02) as db:
         yield connect(db)
 
 
